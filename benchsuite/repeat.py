@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Repeat a classic pcap file N times, each copy later than the one before.
+"""Repeat a classic pcap file N times, each copy later than the previous one.
 
 usage: repeat.py IN OUT N
 
-For the check that memory does not grow with the length of a trace: the addresses stay, so a
-connection of one copy must be gone before the next one comes.
+Used to check that memory does not grow with the length of a trace: all copies have the same
+addresses, so the connections of one copy must be removed before the next copy begins.
 """
 import struct
 import sys

@@ -1,8 +1,8 @@
-//! Leaves the tables that unwind the stack out of a build that has no use for them: a tenth of its bytes.
+//! Removes the tables for stack unwinding, a tenth of the bytes, from builds that do not need them.
 //!
-//! Profile `release` has no symbols, and its panics end the process where they occur. A linker takes the tables out if a
-//! script is among its libraries. Whether this linker and this C library allow that is tried with a small program: where it
-//! does not link, does not start or cannot say where it is, the build keeps its tables.
+//! Profile `release` has no symbols, and its panics end the process where they occur. A linker removes the tables if
+//! a linker script is among its libraries. A small program tests whether this linker and this C library permit that: if it
+//! does not link, does not start or cannot make a backtrace, the build keeps its tables.
 
 use std::env;
 use std::error::Error;
@@ -15,7 +15,7 @@ use std::process::Stdio;
 /// its own script.
 const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.gcc_except_table .gcc_except_table.*) } }\nINSERT AFTER .text;\n";
 
-/// What `src/main.rs` does with the script, and what needs the tables most.
+/// A program that links the script as `src/main.rs` does, and makes a backtrace, which reads the tables.
 const TRIAL: &str = r#"
 #[link(name = "gannet_no_unwind", kind = "dylib")]
 unsafe extern "C" {}
@@ -40,7 +40,7 @@ fn main() {
     }
 }
 
-/// Whether the build has no symbols, is for this machine, and calls no library whose errors unwind the stack, as LuaJIT's.
+/// Whether the build has no symbols, is for this machine, and calls no library whose errors unwind the stack, like LuaJIT.
 fn is_small() -> bool {
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|v| v == value);
     let has =
@@ -54,7 +54,7 @@ fn is_small() -> bool {
         && env::var("HOST").is_ok_and(|host| is("TARGET", &host))
 }
 
-/// Whether a program that is linked with the script starts and has a backtrace of whatever length.
+/// Whether a program that is linked with the script starts and can make a backtrace, even an incomplete one.
 fn trial_works(folder: &Path) -> Result<bool, Box<dyn Error>> {
     fs::write(folder.join("libgannet_no_unwind.so"), SCRIPT)?;
     let source = folder.join("trial.rs");

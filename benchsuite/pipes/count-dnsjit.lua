@@ -1,11 +1,11 @@
--- The same with dnsjit.
+-- Counts queries by name with dnsjit, like count.lua.
 local input = require("dnsjit.input.mmpcap").new()
 local layer = require("dnsjit.filter.layer").new()
 local object = require("dnsjit.core.objects")
 local dns = require("dnsjit.core.object.dns").new()
 local label = require("dnsjit.core.object.dns.label")
 local labels, q = label.new(127), require("dnsjit.core.object.dns.q").new()
--- Since 1.3.0.
+-- Exists since dnsjit 1.3.0.
 local has_reset = pcall(function() return dns.reset end)
 input:open(arg[2])
 layer:producer(input)

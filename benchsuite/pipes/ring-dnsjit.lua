@@ -1,5 +1,5 @@
--- So many pointers through dnsjit's ring, from one thread to another, by its C functions: what is put
--- in waits for room. Prints words a second and how many arrived.
+-- Sends the given number of pointers through dnsjit's ring, from one thread to another, by its C
+-- functions, which wait while the ring is full. Prints words per second and the number received.
 local ffi = require("ffi")
 require("dnsjit.core.objects")
 local clock = require("dnsjit.lib.clock")

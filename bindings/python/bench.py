@@ -1,16 +1,16 @@
-"""Speed, memory and times of the Python module, next to the command's.
+"""Benchmarks of the Python module, compared with the command.
 
-    python bench.py packets mix.pcap        packets a second through the module and the command
-    python bench.py polars syn200k.pcap     connections to a Polars frame
-    python bench.py memory mix.pcap         peak memory while 1 GB is streamed
+    python bench.py packets mix.pcap        packets per second of the module and the command
+    python bench.py polars syn200k.pcap     connections to a Polars data frame
+    python bench.py memory mix.pcap         peak memory while streaming 1 GB
     python bench.py files                   10,000 files of 100 kB, one read each
     python bench.py import                  time of the import
     python bench.py interrupt mix.pcap      time from SIGINT to KeyboardInterrupt
-    python bench.py nfstream mix.pcap       packets a second, NFStream next to gannet
+    python bench.py nfstream mix.pcap       packets per second of NFStream and gannet
 
-`--command` names the command gannet, else it is the one on the path. Times are those of processors (user and system, of
-all threads and children), which do not depend on what else the machine does; wall times are in brackets. Each is the
-best of `--runs`.
+`--command` is the path of the command gannet, by default the one in PATH. Times are CPU times (user and system, of all
+threads and children), which depend less on other load of the machine; wall times are in brackets. Each is the best of
+`--runs`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import sys
 import tempfile
 import textwrap
 
-#: What every measured process ends with: its times and its memory.
+#: Code at the end of every measured process, which reports its times and memory.
 REPORT = """
 import json as _json, resource as _resource
 _all = [_resource.getrusage(who) for who in (_resource.RUSAGE_SELF, _resource.RUSAGE_CHILDREN)]
 _cpu = sum(one.ru_utime + one.ru_stime for one in _all)
-# Not ru_maxrss, which a new process takes over from the one that started it.
+# Not ru_maxrss, which a new process inherits from its parent.
 _peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(_json.dumps({
     "cpu": _cpu - _cpu_before, "wall": _time.perf_counter() - _wall_before,
@@ -47,7 +47,7 @@ _wall_before = _time.perf_counter()
 
 
 def measure(code: str, runs: int, setup: str = "import gannet") -> dict:
-    """The best of some runs of Python code, each in a process of its own; `result` is a number that it sets."""
+    """Runs Python code several times in new processes, and returns the best run. The code sets `result` to a number."""
     text = "\n".join([textwrap.dedent(setup), BEGIN, textwrap.dedent(code), REPORT])
     found = []
     for _ in range(runs):
@@ -59,14 +59,14 @@ def measure(code: str, runs: int, setup: str = "import gannet") -> dict:
 
 
 def command(args: list, runs: int) -> dict:
-    """The best of some runs of the command, its start included."""
+    """Runs the command several times, and returns the best run, including its start."""
     setup = "import subprocess"
     code = f"subprocess.run({args!r}, check=True, stdout=subprocess.DEVNULL); result = 0"
     return measure(code, runs, setup)
 
 
 def show(what: str, one: dict, count: int, unit: str) -> float:
-    """Prints a line, and returns how many a second of processor time."""
+    """Prints a line, and returns the rate per second of CPU time."""
     rate = count / one["cpu"]
     print(f"{what:<40} {one['cpu']:8.3f} s ({one['wall']:.3f} s) {rate / 1e6:8.3f} M {unit}/s", flush=True)
     return rate
@@ -79,7 +79,7 @@ def packets_of(path: str) -> int:
 
 
 def bench_packets(args: argparse.Namespace) -> None:
-    """All usual logs, by one thread."""
+    """All default logs, with one thread."""
     count = packets_of(args.capture)
     with tempfile.TemporaryDirectory() as out:
         own = [args.command, "analyze", "-C", "--quiet", "-t", "1", "-o", out, args.capture]
@@ -96,7 +96,7 @@ def bench_packets(args: argparse.Namespace) -> None:
 
 
 def bench_polars(args: argparse.Namespace) -> None:
-    """conn.log to a frame; what the analysis alone takes is measured without any log."""
+    """conn.log to a data frame; the analysis alone is measured with a log that has no rows."""
     read = f"gannet.read({args.capture!r}, logs=['conn'], threads=1, ignore_checksums=True)"
     frame = measure(
         f"frame = {read}['conn'].to_polars(); result = frame.height",
@@ -104,7 +104,7 @@ def bench_polars(args: argparse.Namespace) -> None:
         "import gannet, polars",
     )
     rows = frame["result"]
-    # A log without rows: the same analysis, and no rows to hand over.
+    # A log without rows: the same analysis without the conversion of rows.
     alone = measure(
         f"""
         for batch in gannet.read({args.capture!r}, logs=['radius'], threads=1, ignore_checksums=True):
@@ -114,7 +114,7 @@ def bench_polars(args: argparse.Namespace) -> None:
         args.runs,
         "import gannet, polars",
     )
-    # From rows that are columns already to a frame: what Arrow's interface and Polars take.
+    # From batches to a data frame: the cost of Arrow's C interface and Polars.
     over = measure(
         "frame = polars.concat([polars.DataFrame(batch) for batch in batches]); result = frame.height",
         args.runs,
@@ -128,7 +128,7 @@ def bench_polars(args: argparse.Namespace) -> None:
 
 
 def bench_memory(args: argparse.Namespace) -> None:
-    """A capture again and again until it has a gigabyte."""
+    """A capture repeated up to one gigabyte."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "large.pcap")
         repeat(args.capture, path, 1_000_000_000)
@@ -146,7 +146,7 @@ def bench_memory(args: argparse.Namespace) -> None:
 
 
 def repeat(capture: str, path: str, size: int) -> None:
-    """Writes a pcap file again and again, each time an hour and its own duration later."""
+    """Writes the packets of a pcap file repeatedly; each repetition is shifted by its duration and an hour."""
     import numpy as np
 
     data = np.fromfile(capture, dtype=np.uint8)
@@ -168,7 +168,7 @@ def repeat(capture: str, path: str, size: int) -> None:
 
 
 def bench_files(args: argparse.Namespace) -> None:
-    """Small files one by one: what a call costs above the analysis, which is the command's over all of them."""
+    """Small files one by one: the cost of a call beyond the analysis, which is measured with the command."""
     with tempfile.TemporaryDirectory() as folder:
         one = os.path.join(folder, "one.pcap")
         sample = pathlib.Path(__file__).resolve().parents[2] / "examples" / "sample.pcap"
@@ -199,7 +199,7 @@ def bench_import(args: argparse.Namespace) -> None:
 
 
 def bench_interrupt(args: argparse.Namespace) -> None:
-    """SIGINT in the middle of an analysis that takes long."""
+    """SIGINT during a long analysis."""
     code = """
         import signal, threading
         sent = []
@@ -228,9 +228,9 @@ def bench_interrupt(args: argparse.Namespace) -> None:
 
 
 def bench_nfstream(args: argparse.Namespace) -> None:
-    """Flows with the applications that nDPI finds, next to connections with their services, and to all usual logs.
+    """Flows with the applications that nDPI detects, compared with connections and services, and all default logs.
 
-    Rates are by processor time, which favours nobody's threads; the ratios in brackets are by wall time.
+    Rates are per CPU time, which does not depend on the number of threads; the ratios in brackets are of wall times.
     """
     count = packets_of(args.capture)
     theirs = {}

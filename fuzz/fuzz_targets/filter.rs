@@ -1,4 +1,4 @@
-//! Filter expressions, compared with the bytes behind their first line.
+//! A filter expression in the first line, run on the bytes after it.
 #![no_main]
 
 use gannet_filter::Filter;

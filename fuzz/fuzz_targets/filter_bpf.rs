@@ -1,5 +1,5 @@
-//! Instructions of BPF, eight bytes each behind a number of them, and a packet: what may be run runs
-//! the same in the interpreter and as machine code.
+//! A count, BPF instructions of eight bytes each, and a packet: valid programs have the same result
+//! in the interpreter and as machine code.
 #![no_main]
 
 use gannet_comparators::Kind;
@@ -16,7 +16,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         k: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
     };
     let Ok(program) = Program::new(code.chunks_exact(8).map(insn).collect()) else { return };
-    // Loops may take as long as they may: only what the kernel would run is short for sure.
+    // Loops may run up to the interpreter's limit: only programs that the kernel accepts are
+    // certain to be short.
     if foreign::check(&program).is_err() {
         return;
     }

@@ -1,12 +1,12 @@
-//! A filter expression and the packet behind its first line: machine code, optimised and not, says
-//! what the interpreter says, of the packet cut at every length.
+//! A filter expression in the first line, and a packet after it: machine code, optimised and not,
+//! has the same verdict as the interpreter for the packet truncated to every length.
 #![no_main]
 
 use gannet_comparators::Kind;
 use gannet_filter::engine::View;
 use gannet_filter::{NoNames, Options, compile};
 
-/// Longer packets only repeat themselves.
+/// Maximum length of the packet; longer ones find no more.
 const LONGEST: usize = 256;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! Programs of BPF as text, run over what stands behind an empty line.
+//! A BPF program as text, run on the bytes after an empty line.
 #![no_main]
 
 use gannet_filter::Program;

@@ -1,10 +1,11 @@
 //! Filter expressions through every stage, for a link type of the first byte: with and without the
-//! optimizer the verdict on the bytes behind the first line is the same, and every stage can be shown.
+//! optimizer the verdict on the bytes after the first line is the same, and every stage can be
+//! shown.
 #![no_main]
 
 use gannet_filter::{Dialect, NoNames, Options, compile};
 
-/// Drawings of more tests take long, and say nothing new.
+/// Maximum number of tests of a drawn graph; larger drawings take long and find no more.
 const SHOWN: usize = 200;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -35,7 +36,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                 assert!(short.program().to_c_function("f").ends_with("}\n"));
             }
         }
-        // That nothing can match is for the optimizer to say.
+        // Only the optimizer reports that no packet can match.
         Err(error) => assert!(told == 0, "{error}"),
     }
 });

@@ -1,4 +1,4 @@
-//! Tokens of GSSAPI, and the logins in them.
+//! GSSAPI tokens, and the authentication messages in them.
 #![no_main]
 
 use gannet_protocols::gssapi::message;
@@ -11,6 +11,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         Part::Kerberos(token) => {
             drop(gannet_protocols::krb::message::parse(token, &mut ParsedFacts::default()));
         }
-        Part::State(_) | Part::Long(_) => {}
+        Part::State(_) | Part::LongNumber(_) => {}
     });
 });

@@ -1,4 +1,4 @@
-//! The reader of packet indexes: whatever is in one.
+//! The reader of packet indexes, with arbitrary contents.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! DEFLATE, in pieces of any size, means what zlib says it means.
+//! DEFLATE data, in pieces of any size, decode as with zlib.
 #![no_main]
 
 use flate2::Decompress;
@@ -9,10 +9,10 @@ use gannet_inflate::gzip::Inflate;
 use gannet_inflate::gzip::Stop;
 use libfuzzer_sys::fuzz_target;
 
-/// More output than this is not compared with anything.
+/// Maximum number of compared bytes of output.
 const MOST: usize = 1 << 20;
 
-/// Bytes that lengths of codes take at most, of one bit each: 286 of literals, 30 of distances.
+/// Maximum number of bytes of code lengths of one bit each: 286 of literals, 30 of distances.
 const MOST_LENGTHS: usize = (286 + 30usize).div_ceil(8);
 
 fuzz_target!(|data: &[u8]| {
@@ -38,8 +38,8 @@ fuzz_target!(|data: &[u8]| {
         }
         let input = &packed[used..(used + pieces).min(packed.len())];
         let (step, damage) = inflate.step_until(input, &mut buffer, at);
-        ours.extend_from_slice(&buffer[at..at + step.made]);
-        (at, used) = (at + step.made, used + step.used);
+        ours.extend_from_slice(&buffer[at..at + step.written]);
+        (at, used) = (at + step.written, used + step.used);
         match (step.stop, damage) {
             (_, Some(damage)) => break Err(damage),
             (Stop::End, None) => break Ok(true),
@@ -54,8 +54,8 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!((ended, used as u64), (Ok(true), zlib.total_in()));
             assert_eq!(ours, theirs);
         }
-        // Where no code is described for lengths of codes, zlib takes a bit for each length before it
-        // says that all of them lack the end of the block.
+        // If the code length code is empty, zlib consumes a bit for each length before it reports
+        // that the end-of-block code is missing.
         Ok(_) if ended.is_err() => {
             let more = zlib.decompress(&[0; MOST_LENGTHS], &mut [0; 1], FlushDecompress::None);
             assert!(more.is_err(), "{ended:?}");
@@ -66,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
         }
         Err(_) => {
             assert!(ended.is_err());
-            // Either may have written more before it saw the damage.
+            // Either may have written more before it detected the damage.
             let n = ours.len().min(theirs.len());
             assert_eq!(ours[..n], theirs[..n]);
         }

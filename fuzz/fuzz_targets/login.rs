@@ -1,4 +1,4 @@
-//! Logins: the lines and options of Telnet.
+//! Login sessions: lines and options of Telnet.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -6,6 +6,6 @@ use gannet_protocols::netbios::message::decode_name;
 
 gannet_fuzz_support::started_protocols!(
     Netbios,
-    |data| Datagram::parse(data).map(|datagram| datagram.is_cut()),
+    |data| Datagram::parse(data).map(|datagram| datagram.is_truncated()),
     decode_name,
 );

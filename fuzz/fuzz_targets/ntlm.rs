@@ -1,4 +1,4 @@
-//! Messages of NTLM.
+//! NTLM messages.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

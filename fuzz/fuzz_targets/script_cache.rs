@@ -1,4 +1,4 @@
-//! Any bytes behind the digest of a cache of scripts are read or refused.
+//! Script caches with a valid digest and arbitrary contents are read or refused.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gannet_script::cache::decode_untrusted(data));

@@ -1,4 +1,4 @@
-//! Any text is checked with all warnings, and each finding has a text.
+//! Arbitrary text is checked with all warnings, and each diagnostic has a message.
 #![no_main]
 
 use gannet_script::tools::render;

@@ -1,4 +1,4 @@
-//! Data of stores is read from any bytes, and is the same after it was written and read again.
+//! Broker data are read from arbitrary bytes, and are unchanged after being written and read again.
 #![no_main]
 
 use gannet_script::bif::read_and_write;

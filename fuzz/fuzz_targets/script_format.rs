@@ -1,4 +1,4 @@
-//! The formatter keeps the tokens of any text that it formats, and changes nothing the second time.
+//! The formatter preserves the tokens of any text that it formats, and is idempotent.
 #![no_main]
 
 use gannet_script::tools::format;

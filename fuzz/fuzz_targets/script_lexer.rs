@@ -1,4 +1,4 @@
-//! The lexer of scripts reads any bytes to their end.
+//! The script lexer reads arbitrary bytes to their end.
 #![no_main]
 
 use gannet_script::lexer::Lexer;
@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         if lexed.token == Token::End {
             break;
         }
-        // Each token but the end takes bytes, so that there are no more tokens than bytes.
+        // Each token except the end has at least one byte, so there are no more tokens than bytes.
         assert!(lexed.end > end && lexed.start >= end && lexed.end as usize <= data.len());
         end = lexed.end;
     }

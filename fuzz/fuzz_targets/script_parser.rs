@@ -1,4 +1,5 @@
-//! The parser and checker of scripts read any text, with the evaluation that they ask for.
+//! The script parser and checker process arbitrary text, including the evaluation of constants and
+//! conditions.
 #![no_main]
 
 use gannet_script::parse::Input;

@@ -1,4 +1,4 @@
-//! Scripts that the checker passes run without a panic.
+//! Scripts that the checker accepts run without a panic.
 #![no_main]
 
 use gannet_script::parse::Input;

@@ -17,7 +17,7 @@ use gannet_script::signature::Signatures;
 use gannet_script::signature::Value;
 use gannet_script::signature::parse;
 
-/// Half of the names mean something.
+/// Half of the names are defined.
 struct Scripts;
 
 impl Names for Scripts {
@@ -51,7 +51,7 @@ impl Names for Scripts {
     fn warning(&mut self, _: &str) {}
 }
 
-/// Counts actions: each rule has its own once a connection.
+/// Counts actions, to check that each rule acts once per connection.
 #[derive(Default)]
 struct Count(usize);
 
@@ -67,7 +67,7 @@ impl Host for Count {
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    // The text up to the first NUL byte is a file, what follows is data.
+    // The text up to the first NUL byte is a signature file, the rest is data.
     let (text, data) = match data.iter().position(|b| *b == 0) {
         Some(at) => data.split_at(at),
         None => (data, &b"GET / HTTP/1.1\r\n"[..]),

@@ -1,4 +1,4 @@
-//! Types of files by their first bytes.
+//! Detection of file types by their first bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -9,7 +9,7 @@ use std::io::Read;
 use gannet_inflate::zstd::Unzstd;
 use libfuzzer_sys::fuzz_target;
 
-/// More output than this is not compared with anything.
+/// Maximum number of compared bytes of output.
 const MOST: usize = 4 << 20;
 
 fuzz_target!(|data: &[u8]| {
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
 
     let input = Cursor::new(packed.to_vec());
     let (ours, ended) = match pieces {
-        0 => all(Unzstd::at_hand(input), room),
+        0 => all(Unzstd::in_memory(input), room),
         _ => all(Unzstd::new(BufReader::with_capacity(usize::from(*pieces), input)), room),
     };
     assert!(theirs.starts_with(&ours), "{} bytes, {} by libzstd", ours.len(), theirs.len());
@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// All that comes out, and whether it ended well.
+/// The whole output, and whether it ended without an error.
 fn all<R: std::io::BufRead>(mut unzstd: Unzstd<R>, room: usize) -> (Vec<u8>, bool) {
     let (mut all, mut piece) = (Vec::new(), vec![0; room]);
     loop {

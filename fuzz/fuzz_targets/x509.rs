@@ -1,4 +1,4 @@
-//! Certificates and what they are made of.
+//! X.509 certificates and their parts.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

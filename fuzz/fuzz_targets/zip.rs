@@ -1,4 +1,4 @@
-//! ZIP archives, in pieces whose size the first byte chooses.
+//! ZIP archives, in pieces whose size the first byte selects.
 #![no_main]
 
 use gannet_files::zip::Parser;

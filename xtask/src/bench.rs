@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: gannet against tshark and tcpdump on the same traces in the same hour.
 //!
-//! Absolute times belong to a machine; the ratio to a named peer in the same run can be repeated
-//! elsewhere. Runs are kept in `benchsuite/runs/`.
+//! Absolute times depend on the machine; the ratio to a named peer in the same run can be
+//! reproduced elsewhere. Results are stored in `benchsuite/runs/`.
 
 use std::fmt::Write;
 use std::fs;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     keep: bool,
 }
 
-/// Runs that take longer are not repeated.
+/// Time in seconds beyond which runs are not repeated.
 const LONG: f64 = 5.0;
 
 /// A program that reads traces.
@@ -88,7 +88,7 @@ fn peers(gannet: &Path) -> anyhow::Result<Vec<Peer>> {
     Ok(peers)
 }
 
-/// The first line a program says of its version.
+/// The first line of a program's version output.
 fn version(program: &str) -> Option<String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -124,7 +124,7 @@ fn table(trace: &Path, peers: &[Peer], out: &Path, runs: usize) -> anyhow::Resul
     Ok(text)
 }
 
-/// The run whose CPU time is in the middle.
+/// The run with the median CPU time.
 fn median(peer: &Peer, trace: &Path, out: &Path, runs: usize) -> anyhow::Result<Cost> {
     let trace = trace.to_string_lossy();
     let place = |word: &String| match word.as_str() {
@@ -135,7 +135,7 @@ fn median(peer: &Peer, trace: &Path, out: &Path, runs: usize) -> anyhow::Result<
     let command: Vec<_> = peer.command.iter().map(place).collect();
     let mut costs = Vec::new();
     for _ in 0..runs.max(1) {
-        // Emptying the files of the run before would count.
+        // Truncating the files of the previous run would be measured, too.
         if out.exists() {
             fs::remove_dir_all(out).with_context(|| out.display().to_string())?;
         }
@@ -170,16 +170,16 @@ pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
 
 /// The commit of the working tree; empty if git does not report it.
 pub(crate) fn commit() -> String {
-    said("git", &["describe", "--always", "--dirty"])
+    output_line("git", &["describe", "--always", "--dirty"])
 }
 
 fn today() -> anyhow::Result<String> {
-    let date = said("date", &["-u", "+%Y-%m-%d-%H%M"]);
+    let date = output_line("date", &["-u", "+%Y-%m-%d-%H%M"]);
     ensure!(!date.is_empty(), "date(1) does not tell the date");
     Ok(date)
 }
 
-fn said(program: &str, args: &[&str]) -> String {
+fn output_line(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).current_dir(workspace::root()).output();
     output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask conformance`: our logs compared with Zeek's, and the scores against those in the
 //! repository.
 //!
-//! `conformance/scores.json` holds, log by log, how many rows are equal of how many. A score may
-//! rise and never fall: a change that loses rows fails here. `conformance/by-scripts.json` holds the same for the logs
-//! that Zeek's own default scripts write when `gannet zeek` runs them.
+//! `conformance/scores.json` holds the number of equal rows and of all rows of each log. A score
+//! may rise and never fall: a change that loses rows fails here. `conformance/by-scripts.json`
+//! holds the same for the logs that Zeek's own default scripts write when `gannet zeek` runs them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,13 +40,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The scores of this build, against those that are kept.
+    /// Compares the scores of this build with the committed ones.
     pub(crate) fn of(profile: Profile) -> Self {
         Self { profile, ..Self::default() }
     }
 }
 
-/// Equal ones of all.
+/// Number of equal items, and of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Score {
     equal: u64,
@@ -63,7 +63,7 @@ impl Score {
         100.0 * self.equal as f64 / self.of.max(1) as f64
     }
 
-    /// Compared exactly: rounding would let a row slip away.
+    /// Compared exactly, as rounding could hide the loss of a row.
     fn is_below(self, other: Self) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         product(self.equal, other.of.max(1)) < product(other.equal, self.of.max(1))
@@ -72,14 +72,14 @@ impl Score {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Scores {
-    /// Captures with all rows equal.
+    /// Captures whose rows are all equal.
     captures: Score,
-    /// Rows, by log.
+    /// Rows of each log.
     logs: BTreeMap<String, Score>,
 }
 
 impl Scores {
-    /// Counts those of other captures as well.
+    /// Adds the scores of other captures.
     fn add(&mut self, more: &Self) {
         self.captures.add(more.captures);
         for (log, score) in &more.logs {
@@ -152,7 +152,7 @@ fn path(scripts: bool) -> PathBuf {
     workspace::root().join("conformance").join(name)
 }
 
-/// Prints changes; returns how many scores fell.
+/// Prints changes; returns the number of scores that fell.
 fn compare(was: &Scores, is: &Scores) -> usize {
     let none = Score { equal: 0, of: 0 };
     let mut pairs = vec![("captures", was.captures, is.captures)];
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn written_scores_read_the_same() {
+    fn scores_round_trip() {
         let was = scores((99, 100));
         let text = render(&was);
         assert!(text.contains("\n    \"dns\": {\"equal\": 1, \"of\": 3, \"percent\": 33.33}\n"));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_taken_from_their_places() {
+    fn figures_are_parsed() {
         let text = r#"{"rows": [1, 2], "captures": [5, 9], "failed": [["a", "b", 1, ""]],
             "logs": {"conn": [99, 100, 7, 7, 7, 7], "dns": [1, 3, 0, 0, 0, 0]}}"#;
         let figures = figures_of(&serde_json::from_str(text).unwrap());

@@ -1,8 +1,9 @@
-//! `cargo xtask imports`: circles of imports between the files of a crate.
+//! `cargo xtask imports`: cycles of imports between the files of a crate.
 //!
-//! A file imports another one if a path in it leads to an item there: in a `use`, or in the code. Re-exports are followed to
-//! the file that has the item and are no imports themselves, so that a `mod.rs` may show what its folder has. Tests do not
-//! count. [`source`] reads a file, [`mod@graph`] resolves its paths and finds the circles.
+//! A file imports another one if a path in it leads to an item there: in a `use`, or in the code.
+//! Re-exports are followed to the file that has the item and are not imports themselves, so that a
+//! `mod.rs` may re-export the items of its folder. Tests do not count. [`source`] parses a file,
+//! [`mod@graph`] resolves its paths and finds the cycles.
 
 mod graph;
 mod source;
@@ -18,26 +19,26 @@ use self::source::Source;
 use crate::workspace;
 use crate::workspace::print;
 
-/// Find circles of imports between the files of crates.
+/// Find cycles of imports between the files of crates.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Crates, by the names of their folders
-    #[arg(value_name = "CRATE", default_values = FREE)]
+    #[arg(value_name = "CRATE", default_values = WITHOUT_CYCLES)]
     crates: Vec<String>,
 }
 
-/// Crates without circles.
-const FREE: [&str; 2] = ["engine", "protocols"];
+/// Crates that must not have cycles.
+const WITHOUT_CYCLES: [&str; 2] = ["engine", "protocols"];
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut count = 0;
     for name in &args.crates {
-        for circle in graph(name)?.circles() {
-            print(&format!("{name}: {circle}"));
+        for cycle in graph(name)?.cycles() {
+            print(&format!("{name}: {cycle}"));
             count += 1;
         }
     }
-    ensure!(count == 0, "circles of imports: {count}");
+    ensure!(count == 0, "cycles of imports: {count}");
     Ok(())
 }
 
@@ -65,12 +66,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_file_of_engine_and_protocols_imports_itself_by_way_of_others() {
-        for name in FREE {
+    fn engine_and_protocols_have_no_import_cycles() {
+        for name in WITHOUT_CYCLES {
             let graph = graph(name).unwrap();
             assert!(graph.imports() > 50, "the sources of {name} were found and read");
-            let circles: Vec<_> = graph.circles().iter().map(ToString::to_string).collect();
-            assert!(circles.is_empty(), "{name}:\n{}", circles.join("\n"));
+            let cycles: Vec<_> = graph.cycles().iter().map(ToString::to_string).collect();
+            assert!(cycles.is_empty(), "{name}:\n{}", cycles.join("\n"));
         }
     }
 

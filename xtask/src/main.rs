@@ -1,12 +1,13 @@
 //! Developers' commands, as `cargo xtask COMMAND`.
 //!
-//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `scripts` runs
-//! Zeek's script tests, `mutate` searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
-//! `filter-proof` for filters that the optimizer gets wrong. `bench` compares the speed with that of
-//! other programs, `pipes` does so for scripts and replay, `snapshot` counts instructions and
-//! allocations, `pgo` builds with a profile. `prose` finds words to avoid in comments and docs, `imports` circles
-//! of imports, `update` writes the generated files. Captures for comparison are in a folder `shared` next to the repository
-//! (see [`workspace`]); commands that need them say so where they are absent.
+//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's,
+//! `scripts` runs Zeek's script tests, `mutate` searches for captures that break the engine, `fuzz`
+//! for inputs that break one of its components, `filter-proof` for filters that the optimizer
+//! miscompiles. `bench` compares the speed with that of other programs, `pipes` does so for scripts
+//! and replay, `snapshot` counts instructions and allocations, `pgo` builds with a profile. `prose`
+//! finds words to avoid in comments and docs, `imports` cycles of imports, `update` writes the
+//! generated files. Captures for comparison are in a folder `shared` next to the repository (see
+//! [`workspace`]); commands that need them report if they are missing.
 
 mod bench;
 mod conformance;

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 pub(crate) struct Cost {
     /// User and system time of all its threads.
     pub(crate) cpu: Duration,
-    /// From its start to its end.
+    /// Elapsed time from start to end.
     pub(crate) wall: Duration,
     /// Peak resident memory in bytes.
     pub(crate) memory: u64,
@@ -59,12 +59,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Bytes that are touched before a run: somewhat more than analyses take.
+/// Number of bytes touched before a run: somewhat more than an analysis uses.
 const WARM: usize = 160 << 20;
 const PAGE: usize = 4 << 10;
 
 /// Touches memory and frees it. A host may reclaim memory that a virtual machine has not used for
-/// some seconds; the first access to such a huge page takes a hundred times as long as to another.
+/// some seconds; the first access to such a huge page takes a hundred times as long as other
+/// accesses.
 fn warm() {
     let Ok(mut memory) = MmapMut::map_anon(WARM) else { return };
     #[cfg(target_os = "linux")]

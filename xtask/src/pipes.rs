@@ -1,9 +1,9 @@
 //! `cargo xtask pipes`: scripts and replay compared with dnsjit, drool and dnsperf, on the same
 //! capture in the same hour.
 //!
-//! The capture is made here: queries at 100,000 a second from many clients, names of many lengths,
-//! each query answered a little later. What a peer runs are scripts of dnsjit's public functions in
-//! `benchsuite/pipes/`; what is sent goes to an echo server on loopback that counts what arrives.
+//! The capture is generated: 100,000 queries per second from many clients, with names of many
+//! lengths, each query answered a little later. Peers run scripts in `benchsuite/pipes/` that use
+//! dnsjit's public functions; queries are sent to an echo server on loopback that counts them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -60,22 +60,22 @@ pub(crate) struct Args {
 
 /// Nanoseconds between queries.
 const GAP: i64 = 10_000;
-/// Queries between one and its answer.
-const LATER: u32 = 20;
-/// Clients of the capture, and of one with many.
+/// Number of queries between a query and its answer.
+const ANSWER_DELAY: u32 = 20;
+/// Number of clients of the capture, and of the capture with many clients.
 const CLIENTS: u32 = 200;
-const MANY: u32 = 5000;
-/// Different names, of which most queries are for a few.
+const MANY_CLIENTS: u32 = 5000;
+/// Number of different names; most queries are for a few of them.
 const NAMES: u32 = 20_000;
 
 struct Bench<'a> {
     args: &'a Args,
     gannet: String,
-    /// Queries and answers.
+    /// Path of the capture with queries and answers.
     both: String,
-    /// Queries alone.
+    /// Path of the capture with only queries.
     queries: String,
-    /// Likewise, of many clients.
+    /// Path of the capture with only queries, from many clients.
     many: String,
     table: String,
 }
@@ -98,12 +98,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     make(Path::new(&bench.both), args.queries, CLIENTS, true)?;
     make(Path::new(&bench.queries), args.queries, CLIENTS, false)?;
-    make(Path::new(&bench.many), args.queries, MANY, false)?;
+    make(Path::new(&bench.many), args.queries, MANY_CLIENTS, false)?;
     bench.stages()?;
     let own = |name: &str| workspace::root().join("benchsuite/pipes").join(name);
     bench.script("count by qname", "count", &own("count-dnsjit.lua"), 10.0)?;
     bench.script("join", "join", &own("join-dnsjit.lua"), 10.0)?;
-    // The script for it that comes with dnsjit.
+    // The script for this that is part of dnsjit.
     let example = &args.examples.join("qr-multi-pcap-state.lua");
     if example.is_file() {
         bench.script("join, its example", "join", example, 10.0)?;
@@ -146,7 +146,7 @@ impl Bench<'_> {
         vec![self.args.dnsjit.clone(), path.display().to_string()]
     }
 
-    /// Reading and layers, as `gannet bench --against` has them.
+    /// Measures reading and decoding of layers with `gannet bench --against`.
     fn stages(&mut self) -> anyhow::Result<()> {
         if !self.wants("read and layer") || !self.has(&self.args.dnsjit) {
             return Ok(());
@@ -162,7 +162,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A script of gannet's against one of dnsjit's, wall time: with one thread, then with all.
+    /// Compares the wall time of a script with that of dnsjit's, with one thread and with all.
     fn script(&mut self, line: &str, name: &str, peer: &Path, bar: f64) -> anyhow::Result<()> {
         if !self.wants(line) || !self.has(&self.args.dnsjit) {
             return Ok(());
@@ -173,7 +173,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// With this many threads of gannet's, or one for each processor.
+    /// Compares scripts with this number of gannet's threads, or one for each processor.
     fn script_on(
         &mut self,
         threads: &str,
@@ -226,7 +226,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// All queries as fast as they go, to a sink that counts. The peers have one client in any case.
+    /// Sends all queries as fast as possible to a sink that counts them. The peers always have one
+    /// client.
     fn full_speed(&mut self, who: &str, capture: &str, more: &[&str]) -> anyhow::Result<()> {
         let line = &format!("replay at full speed, {who}");
         if !self.wants(line) {
@@ -261,10 +262,11 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Queries a second that a command sends, by the time it takes; missing ones are reported.
+    /// Number of queries per second that a command sends, from its run time; reports missing
+    /// queries.
     fn send(&self, command: &[String], capture: &str) -> anyhow::Result<f64> {
         let sink = Sink::start(&self.gannet)?;
-        let words: Vec<String> = command.iter().map(|w| sink.place(w, capture)).collect();
+        let words: Vec<String> = command.iter().map(|w| sink.substitute(w, capture)).collect();
         let cost = measure(&words);
         let arrived = sink.stop()?;
         let cost = cost?;
@@ -274,7 +276,8 @@ impl Bench<'_> {
         Ok(f64::from(self.args.queries) / cost.wall.as_secs_f64())
     }
 
-    /// In the capture's own time: how long it took, how late queries went, how many arrived.
+    /// Sends queries with the capture's timing: measures the duration, the lag of queries and the
+    /// number that arrive.
     fn original(&mut self, threads: u16) -> anyhow::Result<()> {
         let line = format!("100 kqps in original time, {threads} threads");
         if !self.wants(&line) {
@@ -283,7 +286,8 @@ impl Bench<'_> {
         let sink = Sink::start(&self.gannet)?;
         let threads = threads.to_string();
         let command = ["replay", "{}", "--to", "{to}", "--json", "--no-answers", "--threads"];
-        let mut words: Vec<String> = command.iter().map(|w| sink.place(w, &self.queries)).collect();
+        let mut words: Vec<String> =
+            command.iter().map(|w| sink.substitute(w, &self.queries)).collect();
         words.insert(0, self.gannet.clone());
         words.push(threads);
         let said = output(&words);
@@ -315,7 +319,7 @@ fn first_number(text: &str) -> anyhow::Result<f64> {
     word.parse().with_context(|| format!("'{text}' begins with no number"))
 }
 
-/// A port that was free for datagrams and for connections a moment ago.
+/// A port that was just free for UDP and TCP.
 fn free_port() -> anyhow::Result<u16> {
     for _ in 0..100 {
         let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -350,7 +354,7 @@ impl Sink {
         Ok(Self { server, port })
     }
 
-    fn place(&self, word: &str, capture: &str) -> String {
+    fn substitute(&self, word: &str, capture: &str) -> String {
         match word {
             "{}" => capture.to_owned(),
             "{to}" => format!("127.0.0.1:{}", self.port),
@@ -360,9 +364,9 @@ impl Sink {
         }
     }
 
-    /// Ends it; how many queries it counted.
+    /// Stops the server; returns the number of queries that it counted.
     fn stop(self) -> anyhow::Result<u64> {
-        // What is in the socket's buffer is to be counted, too.
+        // Lets the server count the queries in its socket's buffer.
         std::thread::sleep(Duration::from_millis(200));
         let id = i32::try_from(self.server.id()).context("a process's number")?;
         kill(Pid::from_raw(id), Signal::SIGINT)?;
@@ -390,13 +394,13 @@ fn make(path: &Path, queries: u32, clients: u32, answers: bool) -> anyhow::Resul
         Ok(writer.write(&packet)?)
     };
     let mut frame = Vec::new();
-    for index in 0..queries + if answers { LATER } else { 0 } {
+    for index in 0..queries + if answers { ANSWER_DELAY } else { 0 } {
         let time = i64::from(index) * GAP;
         if index < queries {
             message(index, clients, false, &mut frame);
             write(time, &frame)?;
         }
-        if answers && let Some(index) = index.checked_sub(LATER) {
+        if answers && let Some(index) = index.checked_sub(ANSWER_DELAY) {
             message(index, clients, true, &mut frame);
             write(time + GAP / 2, &frame)?;
         }
@@ -407,7 +411,7 @@ fn make(path: &Path, queries: u32, clients: u32, answers: bool) -> anyhow::Resul
 
 /// The frame of a query, or of its answer.
 fn message(index: u32, clients: u32, is_answer: bool, frame: &mut Vec<u8>) {
-    // A few names are asked for often, and names have four to twenty-three letters.
+    // A few names are queried often; names have four to twenty-three letters.
     let random = index.wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b);
     let name = (u64::from(random).pow(2) >> 32) as u32 / (u32::MAX / NAMES).max(1);
     let letters = 4 + (name * 7 % 20) as usize;
@@ -455,7 +459,7 @@ mod tests {
         assert_eq!(query.len() + 16, answer.len());
         assert_eq!(query[26..30], answer[30..34]);
         assert_eq!(query[34..36], answer[36..38]);
-        // Id and question.
+        // Id and question are equal.
         assert_eq!((&query[42..44], &query[54..]), (&answer[42..44], &answer[54..query.len()]));
         assert_eq!(usize::from(u16::from_be_bytes([query[16], query[17]])), query.len() - 14);
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask prose`: comments and pages whose words a reader of Zeek's, Wireshark's and Rust's
-//! documentation would stumble over.
+//! `cargo xtask prose`: finds words in comments and pages that readers of Zeek's, Wireshark's and
+//! Rust's documentation would not expect.
 //!
 //! [`words`] lists these words, each with a reason and a replacement; [`text`] extracts the prose of a
 //! file. `xtask/prose.json` holds the number of findings by crate. A number may fall and never rise:
@@ -53,7 +53,7 @@ const GENERATED: [&str; 2] = ["docs/logs.md", "docs/events.md"];
 struct Finding {
     path: String,
     line: usize,
-    /// As the file spells it.
+    /// The words as spelled in the file.
     found: String,
     word: &'static Word,
 }
@@ -85,9 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let text = fs::read_to_string(&committed_path).unwrap_or_else(|_| "{}".to_owned());
     let committed: Counts =
         serde_json::from_str(&text).with_context(|| committed_path.display().to_string())?;
-    let rose = rose(&counts, &committed);
+    let increased = increased(&counts, &committed);
     for (name, findings) in &findings {
-        if args.counts && !rose.contains(name) {
+        if args.counts && !increased.contains(name) {
             continue;
         }
         for finding in findings.iter().filter(|f| args.selects(&f.path)) {
@@ -102,10 +102,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         say(&format!("kept in {}", committed_path.display()));
         return Ok(());
     }
-    if !rose.is_empty() {
+    if !increased.is_empty() {
         bail!(
             "more words to avoid than before in {}; `cargo xtask prose --words` lists them with reasons",
-            rose.join(", ")
+            increased.join(", ")
         );
     }
     Ok(())
@@ -117,8 +117,8 @@ impl Args {
     }
 }
 
-/// The crates that have more findings than are committed.
-fn rose(counts: &Counts, committed: &Counts) -> Vec<String> {
+/// The crates with more findings than committed.
+fn increased(counts: &Counts, committed: &Counts) -> Vec<String> {
     let ceiling = |name: &String| committed.get(name).copied().unwrap_or(0);
     counts
         .iter()
@@ -171,7 +171,8 @@ fn files(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
-/// The crate or folder under which the findings of a file are counted; a file of the root counts alone.
+/// The crate or folder under which the findings of a file are counted; a file in the root folder is
+/// its own group.
 fn group(path: &str) -> String {
     let mut parts = path.split('/');
     match (parts.next(), parts.next()) {
@@ -256,8 +257,8 @@ mod tests {
             list.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
         let committed = counts(&[("a", 2), ("b", 2), ("c", 2)]);
-        assert_eq!(rose(&counts(&[("a", 1), ("b", 2), ("c", 3)]), &committed), ["c"]);
-        // A crate without a ceiling has none to spare; without findings it needs none.
-        assert_eq!(rose(&counts(&[("new", 1), ("clean", 0)]), &committed), ["new"]);
+        assert_eq!(increased(&counts(&[("a", 1), ("b", 2), ("c", 3)]), &committed), ["c"]);
+        // The limit of a crate without a committed count is 0.
+        assert_eq!(increased(&counts(&[("new", 1), ("clean", 0)]), &committed), ["new"]);
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask ready`: everything a change must pass, the quickest first.
+//! `cargo xtask ready`: all checks that a change must pass, the quickest first.
 
 use crate::conformance;
 use crate::prose;
@@ -11,7 +11,7 @@ use crate::workspace::check;
 use crate::workspace::say;
 use crate::workspace::tests_of_command;
 
-/// All that the command can have.
+/// All features of the command.
 const FULL: &str = "gannet/full";
 
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -21,12 +21,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check(cargo(&["clippy", "--workspace", "--all-targets", "--features", FULL]).args(deny))?;
     check(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings"))?;
     check(&mut cargo(&["test", "--workspace", "--features", FULL]))?;
-    // What a build without them says of the features that it leaves out.
+    // The messages of a build without these features about them.
     check(&mut tests_of_command("left_out"))?;
-    // A workspace of its own that nothing else would build.
+    // A separate workspace, which no other check builds.
     let fuzz = workspace::target().join("fuzz");
     check(cargo(&["check", "--target-dir"]).arg(fuzz).current_dir(workspace::root().join("fuzz")))?;
-    // The build that is counted below serves here, too.
+    // Uses the same build as the snapshot below.
     conformance::run(&conformance::Args::of(Profile::Dist))?;
     scripts::run(&scripts::Args::of(Profile::Dist))?;
     snapshot::run(&snapshot::Args::default())?;

@@ -1,7 +1,9 @@
-//! `cargo xtask scripts`: Zeek's own script tests and the script cases, against the list of those that pass.
+//! `cargo xtask scripts`: runs Zeek's own script tests and the script cases, and compares the
+//! results with the list of those that pass.
 //!
-//! `conformance/scripts.json` has the names of the tests that passed when it was written. One of them that does not pass any more fails here.
-//! Only these tests run: those that fail are often those that wait for their limit of time. `--update` runs all.
+//! `conformance/scripts.json` has the names of the tests that passed when it was written. If one of
+//! them no longer passes, this command fails. Only these tests run, since failing tests often run
+//! into their time limit. `--update` runs all.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -36,7 +38,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The scores of this build, against those that are kept.
+    /// Compares the results of this build with the committed ones.
     pub(crate) fn of(profile: Profile) -> Self {
         Self { profile, ..Self::default() }
     }
@@ -52,7 +54,7 @@ struct Passing {
     cases: BTreeSet<String>,
 }
 
-/// How many tests of each suite ran.
+/// Number of tests of each suite that ran.
 #[derive(Debug, Default)]
 struct Counts {
     tests: usize,
@@ -94,10 +96,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         fs::write(&path, render(&is)).with_context(|| path.display().to_string())?;
         return Ok(());
     };
-    // Tests with limits of time fail on a busy machine: those that are lost run again, alone.
+    // Tests with time limits may fail on a busy machine: lost tests run again, alone.
     let lost: BTreeSet<_> =
         was.tests.difference(&is.tests).chain(was.captures.difference(&is.captures)).collect();
-    if (1..=AGAIN).contains(&lost.len()) {
+    if (1..=MAX_RETRIED).contains(&lost.len()) {
         let value = tests(&shared, &zeek, lost.into_iter(), "script-again")?;
         take_tests(&value, &mut is, &mut Counts::default())
             .context("the figures of btest/run.py")?;
@@ -113,10 +115,10 @@ fn path() -> PathBuf {
     workspace::root().join("conformance/scripts.json")
 }
 
-/// This many lost tests run a second time.
-const AGAIN: usize = 20;
+/// Maximum number of lost tests that run a second time.
+const MAX_RETRIED: usize = 20;
 
-/// Seconds for one test.
+/// Time limit of one test, in seconds.
 const TIMEOUT: &str = "60";
 
 /// Runs the suites, one after the other on all processors: all tests, or those that passed before.
@@ -140,7 +142,7 @@ fn measure(shared: &Path, zeek: &str, was: Option<&Passing>) -> anyhow::Result<(
     Ok((is, of))
 }
 
-/// Runs the tests of Zeek that have these names.
+/// Runs the tests of Zeek with these names.
 fn tests<'a>(
     shared: &Path,
     zeek: &str,
@@ -198,7 +200,7 @@ fn suite(command: &mut Command, zeek: &str, figures: &Path) -> anyhow::Result<Va
     Ok(serde_json::from_str(&text)?)
 }
 
-/// What btest/run.py writes: `tests`, each with `name`, `kind` and `status`.
+/// Parses the output of btest/run.py: `tests`, each with `name`, `kind` and `status`.
 fn take_tests(value: &Value, passing: &mut Passing, counts: &mut Counts) -> Option<()> {
     for test in value.get("tests")?.as_array()? {
         let (passing, count) = match test.get("kind")?.as_str()? {
@@ -213,14 +215,14 @@ fn take_tests(value: &Value, passing: &mut Passing, counts: &mut Counts) -> Opti
     Some(())
 }
 
-/// What cases/run.py writes: `each`, by name with `pass`.
+/// Parses the output of cases/run.py: `each`, by name with `pass`.
 fn passing_cases(value: &Value) -> Option<(BTreeSet<String>, usize)> {
     let cases = value.get("each")?.as_object()?;
     let passed = cases.iter().filter(|(_, case)| case.get("pass").is_some_and(|pass| pass == true));
     Some((passed.map(|(name, _)| name.clone()).collect(), cases.len()))
 }
 
-/// Prints what is lost and what is new; returns how many are lost.
+/// Prints lost and new tests; returns the number of lost ones.
 fn compare(was: &Passing, is: &Passing) -> usize {
     let mut lost = 0;
     let kinds = [
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn written_names_read_the_same() {
+    fn names_round_trip() {
         let was = passing(&["bifs.fmt", "language.set"], &["core.ip"], &["logs/names"]);
         let text = render(&was);
         assert!(text.contains("\n    \"language.set\"\n"));
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_passes_no_more_is_lost_even_if_another_one_does() {
+    fn a_lost_test_is_reported_even_if_another_one_passes() {
         let was = passing(&["a", "b"], &["d"], &["c"]);
         assert_eq!(compare(&was, &passing(&["a", "b", "d"], &["d"], &["c", "e"])), 0);
         assert_eq!(compare(&was, &passing(&["a", "d"], &["d"], &["c"])), 1);
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_taken_from_their_places() {
+    fn figures_are_parsed() {
         let text = r#"{"tests": [{"name": "a", "kind": "a", "status": "passed"},
             {"name": "b", "kind": "a", "status": "failed"},
             {"name": "c", "kind": "b", "status": "passed"}]}"#;

@@ -1,10 +1,10 @@
-//! `cargo xtask snapshot`: what fixed traffic costs in instructions and allocations, compared with what is
-//! committed. The build counted is that of profile `dist`.
+//! `cargo xtask snapshot`: counts the instructions and allocations for fixed traffic, and compares
+//! them with the committed counts. The measured build is that of profile `dist`.
 //!
 //! Time needs a quiet machine; counts do not. The traffic is generated, so that it is the same
-//! everywhere. What a run does before its first packet is taken off: it is what an empty capture costs.
-//! `benchsuite/snapshot.json` holds the counts; one that rises by more than [`TOLERANCE`] fails, and
-//! `--update` keeps today's.
+//! everywhere. The cost of a run before its first packet, measured with an empty capture, is
+//! subtracted. `benchsuite/snapshot.json` holds the counts; one that rises by more than
+//! [`TOLERANCE`] fails, and `--update` keeps today's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,20 +40,23 @@ pub(crate) struct Args {
     gannet: Option<PathBuf>,
 }
 
-/// By how much a count may rise: memory is laid out a little differently on every system.
+/// Relative increase of a count that is tolerated, since memory layout differs slightly between
+/// systems.
 const TOLERANCE: f64 = 0.02;
 
-/// What is below this is no change: allocations of a thousand packets, and instructions of one.
-const GRAIN: f64 = 1.0;
+/// Absolute increase that is ignored: in allocations per thousand packets, and in instructions per
+/// packet.
+const MIN_CHANGE: f64 = 1.0;
 
-/// Times that each trace is counted; the least counts. A run draws secrets for its tables, and where they let few long
-/// connections collide, each of their packets costs more: up to 2 % in all.
+/// Number of runs for each trace, of which the minimum is used. Each run draws random keys for its
+/// hash tables, and if a few long connections collide, each of their packets costs more: up to 2 %
+/// in total.
 const RUNS: usize = 5;
 
 /// The seed of all traffic.
 const SEED: u64 = 0x736e_6170;
 
-/// Counts by what was counted on what.
+/// Counts by counter and trace.
 type Counts = BTreeMap<String, BTreeMap<String, f64>>;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -93,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints every count with the committed one; returns how many rose.
+/// Prints every count with the committed one; returns the number of counts that rose.
 fn compare(counts: &Counts, committed: &Counts) -> usize {
     let mut worse = 0;
     for (what, counts) in counts {
@@ -104,11 +107,11 @@ fn compare(counts: &Counts, committed: &Counts) -> usize {
                 continue;
             };
             let verdict = match now - then {
-                change if change > (then * TOLERANCE).max(GRAIN) => {
+                change if change > (then * TOLERANCE).max(MIN_CHANGE) => {
                     worse += 1;
                     "  ROSE"
                 }
-                change if -change > (then * TOLERANCE).max(GRAIN) => {
+                change if -change > (then * TOLERANCE).max(MIN_CHANGE) => {
                     "  fell: keep it with --update"
                 }
                 _ => "",
@@ -121,12 +124,12 @@ fn compare(counts: &Counts, committed: &Counts) -> usize {
     worse
 }
 
-/// As the command counts them itself.
+/// Allocations, as counted by the command itself.
 fn allocations(gannet: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     let output = Command::new(gannet).args(["bench", "allocations"]).output();
     let output = output.with_context(|| gannet.display().to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}", gannet.display(), said.trim());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}", gannet.display(), stderr.trim());
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().map(allocations_line).collect()
 }
@@ -144,18 +147,18 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// What counts instructions of user space.
+/// A counter of user-space instructions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Counter {
     /// An emulated processor, whose counts are the same on every machine of one [kind](features).
     Valgrind,
-    /// The processor, where the system lets it.
+    /// The processor, if the system permits it.
     Perf,
 }
 
 impl Counter {
     fn find() -> Option<Self> {
-        // Valgrind's processor does not count what else the machine does.
+        // Valgrind's emulated processor is not affected by other activity of the machine.
         [Self::Valgrind, Self::Perf].into_iter().find(|c| c.count(&["true".into()]).is_some())
     }
 
@@ -166,11 +169,12 @@ impl Counter {
         }
     }
 
-    /// The counter with its version and the kind of machine: each has counts of its own.
+    /// The counter with its version and the kind of machine: counts are stored separately for each.
     fn name(self) -> String {
-        let version = said(self.program(), &["--version"]).unwrap_or_default();
+        let version = first_line(self.program(), &["--version"]).unwrap_or_default();
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let libc = said("getconf", &["GNU_LIBC_VERSION"]).unwrap_or_else(|| "another libc".into());
+        let libc =
+            first_line("getconf", &["GNU_LIBC_VERSION"]).unwrap_or_else(|| "another libc".into());
         let features = features(&cpu);
         format!("{version}, {}{features}, {libc}", std::env::consts::ARCH)
     }
@@ -181,29 +185,29 @@ impl Counter {
                 let mut command = Command::new("perf");
                 command.args(["stat", "-x,", "-e", "instructions:u", "--"]);
                 let output = command.args(words).output().ok()?;
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                said.lines().find_map(|l| l.split(',').next()?.parse().ok())
+                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+                stderr.lines().find_map(|l| l.split(',').next()?.parse().ok())
             }
             Self::Valgrind => valgrind(words),
         }
     }
 }
 
-/// The first line that a program says.
-fn said(program: &str, words: &[&str]) -> Option<String> {
+/// The first line of a program's output.
+fn first_line(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok()?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    said.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    stdout.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// Those features of a processor by which libraries choose their code.
+/// The features of a processor by which libraries select their code.
 fn features(cpuinfo: &str) -> String {
     let flags = cpuinfo.lines().find_map(|l| l.strip_prefix("flags")).unwrap_or_default();
     let has = |name: &&&str| flags.split_whitespace().any(|flag| flag == **name);
     ["avx2", "bmi2", "erms", "fsrm"].iter().filter(has).map(|name| format!(" {name}")).collect()
 }
 
-/// The instructions of one run, where valgrind is installed and knows all of them.
+/// The number of instructions of one run, if valgrind is installed and supports all of them.
 pub(crate) fn valgrind(words: &[String]) -> Option<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--"])
@@ -215,8 +219,8 @@ pub(crate) fn valgrind(words: &[String]) -> Option<u64> {
 }
 
 /// The number in a line like `==7== I   refs:      1,234,567`.
-fn refs(said: &str) -> Option<u64> {
-    let line = said.lines().find(|l| l.contains("refs:") && l.contains(" I "))?;
+fn refs(output: &str) -> Option<u64> {
+    let line = output.lines().find(|l| l.contains("refs:") && l.contains(" I "))?;
     let number: String =
         line.rsplit("refs:").next()?.chars().filter(char::is_ascii_digit).collect();
     number.parse().ok()
@@ -259,7 +263,7 @@ fn instructions(gannet: &Path, counter: Counter) -> anyhow::Result<BTreeMap<Stri
     Ok(all)
 }
 
-/// Small traces, each of a kind of traffic that other parts of the engine process.
+/// Small traces, each with a kind of traffic that exercises different parts of the engine.
 fn traces() -> Vec<(&'static str, Trace)> {
     let of = |kind: Kind, count| (kind.name(), traffic::of(kind, count, SEED));
     vec![
@@ -302,8 +306,8 @@ mod tests {
         let cpuinfo = "processor : 0\nflags\t\t: fpu sse2 avx2 erms\n";
         assert_eq!(features(cpuinfo), " avx2 erms");
         assert_eq!(features(""), "");
-        assert_eq!(said("echo", &["one\ntwo"]).as_deref(), Some("one"));
-        assert_eq!(said("nothing-of-that-name", &[]), None);
+        assert_eq!(first_line("echo", &["one\ntwo"]).as_deref(), Some("one"));
+        assert_eq!(first_line("nothing-of-that-name", &[]), None);
     }
 
     #[test]
@@ -318,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_again() {
+    fn counts_round_trip() {
         assert_eq!(parse(&render(&counts(12.5)).unwrap()).unwrap(), counts(12.5));
         assert!(parse("[]").is_err());
     }
@@ -330,9 +334,9 @@ mod tests {
     }
 
     #[test]
-    fn what_valgrind_says() {
-        let said = "==7== Command: gannet\n==7== \n==7== I   refs:      1,234,567\n";
-        assert_eq!(refs(said), Some(1_234_567));
+    fn output_of_valgrind_is_parsed() {
+        let output = "==7== Command: gannet\n==7== \n==7== I   refs:      1,234,567\n";
+        assert_eq!(refs(output), Some(1_234_567));
         assert_eq!(refs("valgrind: the program is not there"), None);
     }
 }

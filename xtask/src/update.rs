@@ -19,8 +19,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     fs::write(&path, render()).with_context(|| path.display().to_string())?;
     let path = events_path();
     fs::write(&path, render_events()).with_context(|| path.display().to_string())?;
-    let path = tried_path();
-    fs::write(&path, render_tried()?).with_context(|| path.display().to_string())?;
+    let path = target_tests_path();
+    fs::write(&path, render_target_tests()?).with_context(|| path.display().to_string())?;
     for (path, render) in
         [(limits_path(), render_limits as Render), (targets_path(), render_targets)]
     {
@@ -39,7 +39,7 @@ fn events_path() -> PathBuf {
     workspace::root().join("docs/events.md")
 }
 
-/// A file with the generated part as it should be.
+/// A function that returns a file with its generated part updated.
 type Render = fn(&str) -> anyhow::Result<String>;
 
 fn limits_path() -> PathBuf {
@@ -50,7 +50,7 @@ fn targets_path() -> PathBuf {
     workspace::root().join("fuzz/Cargo.toml")
 }
 
-fn tried_path() -> PathBuf {
+fn target_tests_path() -> PathBuf {
     workspace::root().join("crates/fuzz-support/tests/targets/list.rs")
 }
 
@@ -98,7 +98,7 @@ fn render_targets(manifest: &str) -> anyhow::Result<String> {
 }
 
 /// The tests that call the fuzz targets.
-fn render_tried() -> anyhow::Result<String> {
+fn render_target_tests() -> anyhow::Result<String> {
     let mut out = String::from(
         "//! A test for each fuzz target, made by `cargo xtask update` from their sources.\n",
     );
@@ -114,7 +114,7 @@ fn render_tried() -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The names of fuzz targets: of their sources.
+/// The names of fuzz targets, which are those of their sources.
 fn targets() -> anyhow::Result<Vec<String>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(workspace::root().join("fuzz/fuzz_targets"))? {
@@ -307,10 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn every_fuzz_target_is_tried() {
-        let is = fs::read_to_string(tried_path()).unwrap();
+    fn every_fuzz_target_has_a_test() {
+        let is = fs::read_to_string(target_tests_path()).unwrap();
         assert!(
-            is == render_tried().unwrap(),
+            is == render_target_tests().unwrap(),
             "the list of fuzz targets is out of date: cargo xtask update"
         );
     }
@@ -328,7 +328,7 @@ mod tests {
         for path in ["engine", "files", "protocols"] {
             for source in sources(&workspace::root().join("crates").join(path).join("src")) {
                 let text = fs::read_to_string(&source).unwrap();
-                // Rows that tests make up are no logs.
+                // Rows defined in tests are not logs.
                 let text = text.split("#[cfg(test)]").next().unwrap_or_default();
                 for declared in text.split("row! {").skip(1) {
                     let name = declared.split_once("= \"").and_then(|(_, d)| d.split_once('"'));

@@ -1,4 +1,4 @@
-//! Where things lie, and how other programs are run.
+//! Paths of the workspace, and functions to run other programs.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::Context;
 use anyhow::ensure;
 
-/// The repository.
+/// The root folder of the repository.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
@@ -23,7 +23,7 @@ pub(crate) fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// Adds the files of a folder, and of the folders in it, to the others.
+/// Appends the files of a folder and its subfolders to `files`.
 pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -36,7 +36,7 @@ pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<
     Ok(())
 }
 
-/// Where cargo builds.
+/// Cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -60,14 +60,14 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// The tests of the command that are in one module, which is one of `apps/gannet/tests/main.rs`.
+/// The tests of the command in one module of `apps/gannet/tests/main.rs`.
 pub(crate) fn tests_of_command(module: &str) -> Command {
     let tests = root().join("apps/gannet/tests").join(module).with_extension("rs");
     assert!(tests.is_file(), "there is no {}", tests.display());
     cargo(&["test", "--quiet", "--package", "gannet", "--test", "main", &format!("{module}::")])
 }
 
-/// Runs a command to its end; anything but success is an error.
+/// Runs a command to its end; a failure is an error.
 pub(crate) fn check(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
     say(&format!("$ {shown}"));
@@ -87,7 +87,7 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    /// Its name, also of its folder.
+    /// The name of the profile and of its folder.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Release => "release",

@@ -32,7 +32,7 @@ use crate::extract::ToFolder;
 use crate::formats::Formats;
 use crate::formats::LeftOut;
 use crate::index::Indexing;
-use crate::index::warn_of_forgotten;
+use crate::index::warn_of_missing_fragments;
 use crate::left_out;
 use crate::limits;
 use crate::memory;
@@ -44,7 +44,7 @@ use crate::paths::FoundFile;
 use crate::paths::InputFile;
 use crate::spread;
 use crate::stdin;
-use crate::stdin::Live;
+use crate::stdin::FlushSchedule;
 use crate::stop::Stop;
 use crate::tally::Tally;
 use crate::terminal::Collected;
@@ -212,7 +212,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return crate::live::run(&args.live, options, filter, folders, args.quiet);
     }
     let stop = Stop::on_signals().context("signals")?;
-    let to_stdout = ToStdout::of(args);
+    let to_stdout = ToStdout::from_args(args);
     let files = [&args.read[..], &args.files].concat();
     if let Some(wrong) = wrong_options(args, to_stdout, &options, &files) {
         return Ok(wrong.report(&terminal));
@@ -402,7 +402,7 @@ enum ToStdout {
 }
 
 impl ToStdout {
-    fn of(args: &Args) -> Option<Self> {
+    fn from_args(args: &Args) -> Option<Self> {
         let logs = args.logs.as_deref().unwrap_or_default();
         let one =
             matches!(logs, [name] if Selection::GROUPS.iter().all(|(group, _)| group != name));
@@ -530,7 +530,7 @@ impl Run {
     /// Analyses all files as one stream.
     fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         match self.open(files) {
-            Ok(stream) => self.stream(stream, out, Live::of(files), files),
+            Ok(stream) => self.stream(stream, out, FlushSchedule::for_inputs(files), files),
             Err(error) => Ok(self.refuse(&error)),
         }
     }
@@ -569,7 +569,7 @@ impl Run {
                 Ok(stream) => {
                     captures.push(file.path.clone());
                     let folder = folders.of(file);
-                    let live = Live::of(std::slice::from_ref(&file.path));
+                    let live = FlushSchedule::for_inputs(std::slice::from_ref(&file.path));
                     let files = std::slice::from_ref(&file.path);
                     outcome = outcome.max(self.stream(stream, &folder, live, files)?);
                 }
@@ -577,6 +577,7 @@ impl Run {
                 Err(error) => self.terminal.warning(&format_args!("skipped {error}")),
             }
         }
+        folders.report(&self.terminal);
         Ok(outcome)
     }
 
@@ -629,6 +630,7 @@ impl Run {
                 anyhow::Ok(())
             },
         )?;
+        folders.report(terminal);
         Ok(stop.requested().unwrap_or(outcome))
     }
 
@@ -646,7 +648,7 @@ impl Run {
         &mut self,
         stream: Stream,
         out: &Path,
-        live: Option<Live>,
+        live: Option<FlushSchedule>,
         files: &[PathBuf],
     ) -> anyhow::Result<Outcome> {
         let threads = self.threads.unwrap_or_else(|| if is_small(&stream) { 1 } else { cores() });
@@ -706,7 +708,7 @@ fn analyse(
     stop: &Stop,
     mut stream: Stream,
     (logs, index): (Logs<'_>, Option<&Path>),
-    mut live: Option<Live>,
+    mut live: Option<FlushSchedule>,
     words: &mut dyn Messages,
 ) -> anyhow::Result<StreamResult> {
     let mut rows = None;
@@ -722,8 +724,8 @@ fn analyse(
             rows = Some(Lines { tap, rows: Tapped::default(), text: Vec::new() });
         }
     }
-    for error in stream.skipped() {
-        words.warning(&format_args!("skipped {error}"));
+    for warning in paths::warnings(&stream) {
+        words.warning(&warning);
     }
     stream.set_unpack_threads(options.threads);
     if options.threads > 1 {
@@ -774,7 +776,7 @@ fn analyse(
         match indexing.write() {
             Ok(built) => {
                 let capture = index.unwrap_or(Path::new(""));
-                warn_of_forgotten(built.forgotten, capture, |text| words.warning(text));
+                warn_of_missing_fragments(built.forgotten, capture, |text| words.warning(text));
             }
             Err(error) => {
                 words.error(&error);

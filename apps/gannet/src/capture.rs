@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     }
     let stop = Stop::on_signals().context("signals")?;
-    let ring = match RingOptions::of_bytes(args.ring_size) {
+    let ring = match RingOptions::with_size(args.ring_size) {
         Ok(ring) => RingOptions { promiscuous: !args.no_promiscuous, ..ring },
         Err(error) => return refused(&error),
     };
@@ -131,8 +131,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut stopping: Option<Instant> = None;
     loop {
         let is_over = stop.requested().is_some()
-            || args.duration.is_some_and(|most| started.elapsed() >= most)
-            || args.packets.is_some_and(|most| files.packets >= most);
+            || args.duration.is_some_and(|max| started.elapsed() >= max)
+            || args.packets.is_some_and(|max| files.packets >= max);
         if is_over && stopping.is_none() {
             source.stop();
             stopping = Some(Instant::now());
@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 source.wait(wait.max(Duration::from_millis(1))).context("waiting for packets")?;
             }
         }
-        if args.packets.is_some_and(|most| files.packets >= most) {
+        if args.packets.is_some_and(|max| files.packets >= max) {
             break;
         }
         if flushed.elapsed() >= FLUSH_INTERVAL {
@@ -202,7 +202,7 @@ impl<'a> Files<'a> {
             {
                 continue;
             }
-            if self.args.packets.is_some_and(|most| self.packets >= most) {
+            if self.args.packets.is_some_and(|max| self.packets >= max) {
                 return Ok(());
             }
             if self.is_full(packet.time) {
@@ -222,8 +222,8 @@ impl<'a> Files<'a> {
     fn is_full(&self, now: Time) -> bool {
         let Some((_, _, started)) = &self.current else { return false };
         let age = (now - *started).as_nanos();
-        let is_old = |most: Duration| u128::try_from(age).is_ok_and(|age| age >= most.as_nanos());
-        self.args.file_size.is_some_and(|most| self.bytes >= most)
+        let is_old = |max: Duration| u128::try_from(age).is_ok_and(|age| age >= max.as_nanos());
+        self.args.file_size.is_some_and(|max| self.bytes >= max)
             || self.args.file_time.is_some_and(is_old)
     }
 
@@ -258,8 +258,8 @@ impl<'a> Files<'a> {
         writer.finish()?;
         self.complete.push_back(path);
         // The file that is started next counts as well.
-        while let Some(most) = self.args.files
-            && self.complete.len() >= most as usize
+        while let Some(max) = self.args.files
+            && self.complete.len() >= max as usize
             && let Some(oldest) = self.complete.pop_front()
         {
             fs::remove_file(&oldest).with_context(|| oldest.display().to_string())?;

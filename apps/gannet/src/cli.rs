@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_declaration_is_sound() {
+    fn the_declaration_is_valid() {
         declaration().debug_assert();
     }
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn under_the_name_of_dnsjit_scripts_run() {
+    fn the_name_dnsjit_runs_scripts() {
         let given = |args: &[&str]| with_run(args.iter().map(OsString::from).collect());
         assert_eq!(given(&["/x/dnsjit", "a.lua", "-r"])[1..], ["run", "a.lua", "-r"]);
         assert_eq!(given(&["gannet", "info"]).len(), 2);

@@ -1,4 +1,4 @@
-//! `gannet completions`: what shells need to complete arguments.
+//! `gannet completions`: completion scripts for shells.
 
 use clap_complete::Shell;
 

@@ -26,9 +26,11 @@ use hashbrown::HashMap;
 use crate::analyze;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths;
 use crate::stdin;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
+use crate::terminal::nearest;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,7 +91,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for glob in &args.only {
         if !gannet_engine::events().any(|decl| matches(glob, decl.name)) {
             terminal.error(&format_args!("--only: no event is named '{glob}'"));
-            terminal.hint(&"gannet events --list prints all names");
+            let all: Vec<_> = gannet_engine::events().map(|decl| decl.name).collect();
+            match nearest(glob, &all) {
+                Some(near) => terminal.hint(&format_args!("did you mean {near}?")),
+                None => terminal.hint(&"gannet events --list prints all names"),
+            }
             return Ok(Outcome::NoCapture);
         }
     }
@@ -114,8 +120,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::of(&error, false));
         }
     };
-    for error in stream.skipped() {
-        terminal.warning(&format_args!("skipped {error}"));
+    for warning in paths::warnings(&stream) {
+        terminal.warning(&warning);
     }
     let few = || if analyze::is_small(&stream) { 1 } else { analyze::cores() };
     let threads = args.threads.map_or_else(few, |n| usize::from(n.get()));

@@ -140,14 +140,14 @@ impl Formats {
         formats: &[Format],
         times: JsonTimes,
     ) -> Result<Arc<dyn Output>, LeftOut> {
-        let is_beside = formats.contains(&Format::Tsv);
+        let has_tsv = formats.contains(&Format::Tsv);
         Ok(match format {
             Format::Tsv => {
                 Arc::new(TextOutput { format: gannet_log::Format::Tsv, extension: None })
             }
             Format::Json => Arc::new(TextOutput {
                 format: gannet_log::Format::Json(times),
-                extension: is_beside.then_some("json"),
+                extension: has_tsv.then_some("json"),
             }),
             Format::Parquet => self.columns(true)?,
             Format::Arrow => self.columns(false)?,

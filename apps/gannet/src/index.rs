@@ -164,7 +164,7 @@ fn index(
                     "{file}: {packets} packets of {lists} uids, {bytes}"
                 ));
             }
-            warn_of_forgotten(forgotten, capture, |text| terminal.warning(text));
+            warn_of_missing_fragments(forgotten, capture, |text| terminal.warning(text));
         }
         Err(error) => {
             terminal.error(&error);
@@ -175,7 +175,11 @@ fn index(
 }
 
 /// Warns that fragments may be missing from their connections.
-pub(crate) fn warn_of_forgotten(forgotten: u64, capture: &Path, warn: impl FnOnce(&dyn Display)) {
+pub(crate) fn warn_of_missing_fragments(
+    forgotten: u64,
+    capture: &Path,
+    warn: impl FnOnce(&dyn Display),
+) {
     if forgotten > 0 {
         let (count, file) = (HumanCount(forgotten), capture.display());
         warn(&format_args!(

@@ -26,7 +26,7 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
-    /// How often it asked what is in_use_with_overhead.
+    /// Number of calls of [`in_use_with_overhead`] by this thread.
     static SAMPLE_CALLS: Cell<u32> = const { Cell::new(0) };
     /// Bytes of this thread that are not yet added to [`IN_USE`].
     static UNPUBLISHED: Cell<isize> = const { Cell::new(0) };
@@ -199,7 +199,7 @@ pub(crate) fn in_use_with_overhead() -> u64 {
     let in_use = in_use();
     let is_sampled = call.is_ok_and(|n| n.is_multiple_of(SAMPLE_EVERY));
     if is_sampled && let Some(resident) = resident() {
-        // Both peaks: after one, less is in use and as much is resident.
+        // Both are peaks: after a peak, fewer bytes are in use, but as many are resident.
         let peak = PEAK_IN_USE.fetch_max(in_use, Ordering::Relaxed).max(in_use);
         if resident > PEAK_RESIDENT.fetch_max(resident, Ordering::Relaxed) {
             OVERHEAD.store(resident.saturating_sub(peak + BASE_USAGE), Ordering::Relaxed);
@@ -283,8 +283,8 @@ mod tests {
 
     #[test]
     fn blocks_have_the_requested_alignment() {
-        // The rest of a size class is in_use_with_overhead, too, so that blocks in the middle of pages are seen.
-        let mut held = Vec::new();
+        // All blocks stay allocated until the end, so that some are in the middle of pages.
+        let mut live = Vec::new();
         for size in [
             1, 2, 7, 8, 9, 15, 16, 17, 24, 40, 48, 100, 1_000, 1_024, 1_032, 5_000, 65_536, 65_552,
             300_000,
@@ -306,11 +306,11 @@ mod tests {
                         !at.is_null() && at.addr() % align == 0,
                         "{size} bytes at multiples of {align}: {at:?}"
                     );
-                    held.push((at, layout));
+                    live.push((at, layout));
                 }
             }
         }
-        for (at, layout) in held {
+        for (at, layout) in live {
             // SAFETY: allocated above, with this layout.
             unsafe { Counting.dealloc(at, layout) }
         }

@@ -32,15 +32,15 @@ impl System {
         Self { folder: "/etc".into(), uses_resolver: true, hosts: Mutex::default() }
     }
 
-    /// The first result of `of` for the fields of the lines of a file, without comments.
-    fn find<T>(&self, file: &str, mut of: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
+    /// The first result of `parse` for the fields of a line of a file, without comments.
+    fn find<T>(&self, file: &str, mut parse: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
         let mut text = Vec::new();
         let opened = fs::File::open(self.folder.join(file)).ok()?;
         opened.take(MAX_NAMES).read_to_end(&mut text).ok()?;
         let text = String::from_utf8_lossy(&text);
         text.lines().find_map(|line| {
             let line = line.split('#').next().unwrap_or_default();
-            of(&line.split_ascii_whitespace().collect::<Vec<_>>())
+            parse(&line.split_ascii_whitespace().collect::<Vec<_>>())
         })
     }
 

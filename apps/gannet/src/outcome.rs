@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gravest_counts() {
+    fn the_worst_outcome_counts() {
         let all =
             [Outcome::Done, Outcome::Damaged, Outcome::Unsent, Outcome::NoCapture, Outcome::Failed];
         assert!(all.is_sorted());

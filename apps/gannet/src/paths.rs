@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use gannet_capture::FileId;
 
+use crate::terminal::Terminal;
+
 /// Suffixes of captures and of compression, which folders of logs are named without.
 const SUFFIXES: [&str; 10] =
     [".pcap", ".pcapng", ".cap", ".ntar", ".dmp", ".trace", ".gz", ".zst", ".xz", ".lz4"];
@@ -34,6 +36,15 @@ pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<FoundFile>> {
         }
     }
     Ok(found)
+}
+
+/// Warnings about the captures of a stream, before it is read.
+pub(crate) fn warnings(stream: &gannet_capture::Stream) -> impl Iterator<Item = String> {
+    let skipped = stream.skipped().iter().map(|error| format!("skipped {error}"));
+    let repeated = stream.repeated().iter().map(|path| {
+        format!("{} is given more than once: its packets are read again each time", path.display())
+    });
+    skipped.chain(repeated)
 }
 
 /// An error for each given folder without captures, of which nothing was read.
@@ -147,11 +158,13 @@ pub(crate) fn unknown_format(output: &Path) -> Option<&'static str> {
 pub(crate) struct Folders {
     parent: PathBuf,
     taken: HashSet<PathBuf>,
+    /// Files whose folders have a number: file, folder, and the name that was taken.
+    numbered: Vec<[PathBuf; 3]>,
 }
 
 impl Folders {
     pub(crate) fn new(parent: &Path) -> Self {
-        Self { parent: parent.to_owned(), taken: HashSet::new() }
+        Self { parent: parent.to_owned(), taken: HashSet::new(), numbered: Vec::new() }
     }
 
     /// `PARENT/a/day1` for `a/day1.pcap.gz`, and `PARENT/a/day1-2` for the next one of that name.
@@ -168,8 +181,20 @@ impl Folders {
             folder = parent.join(format!("{name}-{number}"));
             number += 1;
         }
+        if number > 2 {
+            self.numbered.push([file.path.clone(), folder.clone(), parent.join(&name)]);
+        }
         self.taken.insert(folder.clone());
         folder
+    }
+
+    /// Reports the file of each folder that has a number.
+    pub(crate) fn report(&self, terminal: &Terminal) {
+        for paths in &self.numbered {
+            let [file, folder, taken] = paths.each_ref().map(|path| path.display());
+            terminal
+                .note(&format_args!("{file}: its logs are in {folder}, since {taken} is taken"));
+        }
     }
 }
 
@@ -222,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_in_the_way_is_left_alone() {
+    fn a_folder_of_logs_is_not_named_like_a_capture() {
         let folder = std::env::temp_dir().join(format!("gannet-paths-{}", std::process::id()));
         fs::create_dir_all(folder.join("b")).unwrap();
         fs::write(folder.join("day"), "").unwrap();
         fs::write(folder.join("b/x"), "").unwrap();
-        // The index of a capture is none itself.
+        // An index is not a capture.
         fs::create_dir_all(folder.join("day.gannet")).unwrap();
         fs::write(folder.join("day.gannet/packets"), "").unwrap();
         let day = FoundFile { path: "day".into(), named: true, below: "day".into() };

@@ -74,7 +74,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         // A pipeline that is ended by a signal raises an error.
         Err(_) if let Some(stopped) = stop.requested() => Ok(stopped),
         Err(error) => {
-            Terminal::new(false).error(&error);
+            let terminal = Terminal::new(false);
+            terminal.error(&error);
+            if script.is_file() && gannet_capture::Reader::open(script).is_ok() {
+                let capture = script.display();
+                terminal.hint(&format_args!("{capture} is a capture: gannet run SCRIPT {capture}"));
+            }
             Ok(match error {
                 Error::Run(_) | Error::Output(_) => Outcome::Failed,
                 _ => Outcome::NoCapture,

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn scripts_are_found_among_captures() {
-        let taken = |args: &[&str]| match zeek(args) {
+        let zeek_arguments = |args: &[&str]| match zeek(args) {
             Some(Ok(words)) => words[1..].join(OsStr::new(" ")).into_string().unwrap_or_default(),
             Some(Err(_)) => "refused".into(),
             None => "no scripts".into(),
@@ -142,7 +142,7 @@ mod tests {
             (&["-C", "-r", "a.pcap"], "no scripts"),
             (&["filter", "tcp", "x.zeek"], "no scripts"),
         ] {
-            assert_eq!(taken(args), expected, "{args:?}");
+            assert_eq!(zeek_arguments(args), expected, "{args:?}");
         }
     }
 }

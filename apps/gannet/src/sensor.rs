@@ -110,7 +110,7 @@ fn command() -> clap::Command {
     analyze::Args::augment_args(clap::Command::new("gannet sensor"))
         .args_override_self(true)
         // The file may name the interfaces instead of arguments.
-        // Another argument of that name: that one is required has no way back.
+        // clap cannot make a required argument optional, so another argument of this name replaces it.
         .mut_arg("files", |arg| {
             let parser = arg.get_value_parser().clone();
             clap::Arg::new("files").action(ArgAction::Append).num_args(1..).value_parser(parser)
@@ -302,7 +302,7 @@ mod tests {
         ] {
             assert!(shown.lines().any(|l| l == line), "{line}:\n{shown}");
         }
-        // What is shown can be read again.
+        // The printed options are a valid file.
         assert!(of(&shown, &[]).is_ok_and(|again| again.show().contains("rotate = \"1d\"")));
     }
 

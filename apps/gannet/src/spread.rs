@@ -100,11 +100,11 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_one_holds_no_thread_up() {
+    fn a_slow_item_blocks_no_thread() {
         let (go, wait) = mpsc::channel();
         let (wait, mut seen) = (Mutex::new(wait), 0);
         let work = |n: u32| match n {
-            // Only the last one lets the first one go.
+            // The first item waits for the last one.
             0 => next(&wait).is_some(),
             99 => go.send(()).is_ok(),
             _ => true,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_it() {
+    fn an_error_of_conclude_ends_the_run() {
         let mut seen = 0;
         let done = run(
             3,

@@ -97,14 +97,14 @@ fn is_ready(input: &File, within: Duration) -> io::Result<bool> {
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Schedules writes while standard input is followed: complete rows are written at least every second.
-pub(crate) struct Live {
+pub(crate) struct FlushSchedule {
     input: File,
     flushed: Instant,
 }
 
-impl Live {
+impl FlushSchedule {
     /// A schedule if the only input is standard input and that is not a regular file.
-    pub(crate) fn of(files: &[PathBuf]) -> Option<Self> {
+    pub(crate) fn for_inputs(files: &[PathBuf]) -> Option<Self> {
         let input = input().ok().filter(|input| is_stdin(files) && !is_file(input))?;
         Some(Self { input, flushed: Instant::now() })
     }
@@ -117,8 +117,8 @@ impl Live {
                 self.flushed = Instant::now();
                 return true;
             }
-            let goes_on = || is_ready(&self.input, left.min(POLL_INTERVAL)).unwrap_or(true);
-            if !empty || stop.requested().is_some() || goes_on() {
+            let has_more = || is_ready(&self.input, left.min(POLL_INTERVAL)).unwrap_or(true);
+            if !empty || stop.requested().is_some() || has_more() {
                 return false;
             }
         }

@@ -1,8 +1,8 @@
 //! Signals end a run early, but in order: logs are completed and closed.
 //!
-//! SIGINT, SIGTERM and SIGHUP stop a run. While a pipe is read, the first SIGINT only means that no more is
-//! to come: Ctrl-C reaches the program that writes the pipe as well, and what it has captured is still in
-//! the pipe. The run then goes on to the end of the pipe, and the second SIGINT stops it. A signal after the
+//! SIGINT, SIGTERM and SIGHUP stop a run. While a pipe is read, the first SIGINT only means that no more data
+//! follows: Ctrl-C reaches the program that writes the pipe as well, and what it has captured is still in
+//! the pipe. The run then continues to the end of the pipe, and the second SIGINT stops it. A signal after the
 //! one that stops a run ends the process at once.
 
 use std::io;
@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
@@ -22,6 +23,10 @@ use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
 use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// Delay after which a note explains how to end a run of scripts that continues after a signal.
+const EXPLAIN_AFTER: Duration = Duration::from_secs(3);
 
 /// Whether a signal requested the end of the run. Clones share the state.
 #[derive(Clone)]
@@ -35,6 +40,8 @@ struct State {
     reads_pipe: AtomicBool,
     /// Whether that SIGINT arrived: the pipe is read to its end.
     drains: AtomicBool,
+    /// Whether a note explains how to end a run that continues after a signal.
+    explains: AtomicBool,
     /// Flags that are set when the run stops.
     set_on_stop: Mutex<Vec<Arc<AtomicBool>>>,
     /// Requests of a sensor's signals that are not yet carried out.
@@ -101,6 +108,12 @@ impl Stop {
         self.0.reads_pipe.store(true, Ordering::Relaxed);
     }
 
+    /// Declares that scripts run, where one in a loop does not check for signals: if the run continues some seconds after a
+    /// signal, a note explains how to end it.
+    pub(crate) fn explain(&self) {
+        self.0.explains.store(true, Ordering::Relaxed);
+    }
+
     /// Whether SIGINT arrived while a pipe is read.
     pub(crate) fn drains(&self) -> bool {
         self.0.drains.load(Ordering::Relaxed)
@@ -137,6 +150,16 @@ impl State {
         self.signal.store(number, Ordering::Relaxed);
         let set_on_stop = self.set_on_stop.lock().unwrap_or_else(PoisonError::into_inner);
         set_on_stop.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+        if self.explains.load(Ordering::Relaxed) {
+            let explain = || {
+                thread::sleep(EXPLAIN_AFTER);
+                Terminal::new(false).note(
+                    &"the run is not over yet, as where a script loops: another signal ends it at once",
+                );
+            };
+            // Without a thread there is no note, but signals still work.
+            let _ = thread::Builder::new().name("explanation".into()).spawn(explain);
+        }
     }
 }
 

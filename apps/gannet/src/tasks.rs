@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use gannet_base::Time;
-use gannet_columns::rows_of;
+use gannet_columns::pack_rows;
 use gannet_log::Field;
 use gannet_log::Format;
 use gannet_log::PackedRows;
@@ -241,6 +241,10 @@ fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
         false => fs::read_to_string(path),
     };
     let file = || path.to_owned();
+    if text.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+        let why = format!("{}: it is no text, and a plan is JSON", path.display());
+        return Err(Error::Invalid { what: "plan", why });
+    }
     let text = text.map_err(|source| gannet_capture::Error::Io { file: file(), source })?;
     let invalid = |error| {
         let why = format!("{}: {error}", path.display());
@@ -248,13 +252,19 @@ fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
     };
     let value: Value = serde_json::from_str(&text).map_err(invalid)?;
     let Some(tasks) = value["tasks"].as_array() else { return Task::from_json(&value) };
-    let last = tasks.len().saturating_sub(1);
     let task = match number {
         Some(number) => tasks.get(number),
         None if tasks.len() == 1 => tasks.first(),
         None => None,
     };
-    let why = || format!("give one from 0 to {last}");
+    let why = || {
+        let given = number.map_or_else(|| "none is given".to_owned(), |n| format!("{n} is given"));
+        match tasks.len() {
+            0 => format!("{given}, and the plan has no tasks"),
+            1 => format!("{given}, and the plan has one task, 0"),
+            count => format!("{given}, and the plan has the tasks 0 to {}", count - 1),
+        }
+    };
     Task::from_json(task.ok_or_else(|| Error::Invalid { what: "number of a task", why: why() })?)
 }
 
@@ -293,7 +303,7 @@ impl Writers {
         };
         let order: Vec<_> = (0..batch.rows.num_rows()).collect();
         self.rows.clear();
-        rows_of(&batch.rows, &order, &mut self.rows)?;
+        pack_rows(&batch.rows, &order, &mut self.rows)?;
         let stream = PackedStream::new(batch.log, fields, self.opened);
         for writer in &mut self.writers {
             writer.write(&stream, PackedRows::new(self.rows.rows()))?;

@@ -189,21 +189,21 @@ mod tests {
             file: "x.pcap".into(),
             source: io::ErrorKind::NotFound.into(),
         };
-        let told = file.to_string();
+        let message = file.to_string();
         let error = anyhow::Error::new(file);
-        assert_eq!(causes(&error), told);
-        assert_eq!(causes(&error.context("while writing")), format!("while writing: {told}"));
+        assert_eq!(causes(&error), message);
+        assert_eq!(causes(&error.context("while writing")), format!("while writing: {message}"));
     }
 
     #[test]
-    fn templates_are_sound() {
+    fn templates_are_valid() {
         for template in ["{bar:24} {bytes}/{total_bytes}, {msg}, {eta} left", "{spinner} {bytes}"] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }
 
     #[test]
-    fn names_with_few_other_letters_are_near() {
+    fn names_with_a_small_edit_distance_are_near() {
         let names = ["conn", "dns", "http", "x509"];
         assert_eq!(nearest("con", &names), Some("conn"));
         assert_eq!(nearest("htpt", &names), Some("http"));

@@ -11,6 +11,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 use std::time::Instant;
 
+use anyhow::Context as _;
 use indicatif::HumanBytes;
 use indicatif::HumanCount;
 use rustix::event::PollFd;
@@ -73,11 +74,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// A snapshot with talkers, which are counted from this request on: after two seconds, or a few more while no packet
 /// arrives.
-fn with_talkers(address: SocketAddr) -> io::Result<Value> {
+fn with_talkers(address: SocketAddr) -> anyhow::Result<Value> {
     let started = Instant::now();
     std::thread::sleep(Duration::from_millis(2_100));
     loop {
-        let snapshot = request(address)?;
+        let snapshot =
+            request(address).with_context(|| format!("{address}: the sensor has ended"))?;
         let hosts = snapshot["talkers"]["hosts"].as_array();
         if hosts.is_some_and(|hosts| !hosts.is_empty()) || started.elapsed() >= MAX_PACKET_WAIT {
             return Ok(snapshot);
@@ -199,7 +201,7 @@ fn request(address: SocketAddr) -> io::Result<Value> {
 fn draw(address: SocketAddr, before: &Value, now: &Value, took: Duration, size: Size) -> String {
     let count = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
     let float = |name: &str| now.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-    // The sensor's clock counts: its snapshots are a second apart, at any time of the request.
+    // Rates use the sensor's clock: its snapshots are a second apart, independent of the time of the request.
     let clock = |of: &Value| of.get("time").and_then(Value::as_f64).unwrap_or(0.0);
     let between = clock(now) - clock(before);
     let seconds = if between > 0.0 { between } else { took.as_secs_f64().max(0.001) };
@@ -327,6 +329,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_sensor_that_ends_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let sensor = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // A connection that is closed before its data is read is reset.
+            let mut request = [0; 256];
+            assert!(stream.read(&mut request).unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}").unwrap();
+        });
+        let error = run(&Args { address, once: false, json: true }).unwrap_err();
+        sensor.join().unwrap();
+        assert!(format!("{error:#}").starts_with(&format!("{address}: the sensor has ended: ")));
+    }
 
     #[test]
     fn a_screen_has_rates_and_fits() {

@@ -1,4 +1,4 @@
-//! Filters without an answer for packets of some link type: `inbound` on Ethernet, `arp and ip`.
+//! Filters that do not apply to packets of some link type: `inbound` on Ethernet, `arp and ip`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use gannet_filter::Unanswered;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// The reason why a filter has no answer for a capture whose only link type is known before it is read: a single pcap file.
+/// The reason why a filter does not apply to a capture whose only link type is known before it is read: a single pcap file.
 pub(crate) fn in_advance(filter: &Filter, files: &[PathBuf]) -> Option<String> {
     let [file] = files else { return None };
     if !file.is_file() {
@@ -24,13 +24,13 @@ pub(crate) fn in_advance(filter: &Filter, files: &[PathBuf]) -> Option<String> {
     }
 }
 
-/// The reason why a filter has no answer for packets of a link type.
+/// The reason why a filter does not apply to packets of a link type.
 pub(crate) fn refusal(filter: &Filter, link_type: LinkType) -> Option<String> {
     let error = filter.engine(link_type.0).err()?;
     Some(format!("{link_type}: {error}"))
 }
 
-/// Reports packets that a filter had no answer for, out of `packets` that were read: an error if these are all of
+/// Reports packets that a filter does not apply to, out of `packets` that were read: an error if these are all of
 /// them, else a warning for each link type.
 pub(crate) fn report(filter: &Filter, packets: u64, terminal: &Terminal) -> Outcome {
     let all = filter.unanswered();

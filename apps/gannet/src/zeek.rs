@@ -120,6 +120,7 @@ impl Source for Captures {
             self.filter = Some(filter);
         }
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
+        stop.explain();
         let packets = if let Some(interface) = &options.interface {
             open_interface(interface, options.filter.as_deref())?
         } else if options.capture.is_none() {
@@ -215,18 +216,18 @@ fn advance(stop: &Stop, follows_clock: bool, engine: &mut Engine) -> Result<(), 
 /// Pause between two updates of the time where scripts run without packets.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Analyses the packets of a capture. Damage ends one of several files: the others are read.
+/// Analyses the packets of a capture. A damaged file ends at the damage; the files after it are read.
 fn read(stream: &mut Stream, stop: &Stop, engine: &mut Engine) -> Result<(), String> {
-    let mut trouble = None;
+    let mut last_error = None;
     while stop.requested().is_none() && !bridge::stops() {
         match stream.next_batch() {
             Ok(Some(batch)) => engine.batch(&batch).map_err(|error| error.to_string())?,
             Ok(None) => break,
             Err(_) if stop.requested().is_some() => {}
-            Err(error) => trouble = Some(error.to_string()),
+            Err(error) => last_error = Some(error.to_string()),
         }
     }
-    trouble.map_or(Ok(()), Err)
+    last_error.map_or(Ok(()), Err)
 }
 
 #[cfg(target_os = "linux")]
@@ -272,7 +273,7 @@ fn reason(error: &gannet_capture::Error) -> String {
 struct Failure(Arc<OnceLock<String>>);
 
 impl Failure {
-    fn note(&self, path: &str, result: io::Result<()>) -> bool {
+    fn record(&self, path: &str, result: io::Result<()>) -> bool {
         result.map_err(|error| self.0.get_or_init(|| format!("{path}: {error}"))).is_ok()
     }
 
@@ -294,11 +295,11 @@ impl Extract for Extractor {
         let file = match File::create(path) {
             Ok(file) => BufWriter::new(file),
             Err(error) => {
-                self.0.note(path, Err(error));
+                self.0.record(path, Err(error));
                 return None;
             }
         };
-        let mut copy = Copy {
+        let mut copy = OutputFile {
             failure: self.0.clone(),
             name: path.to_owned(),
             file,
@@ -316,7 +317,7 @@ impl Extract for Extractor {
 
 /// An extracted file that is being written.
 #[derive(Debug)]
-struct Copy {
+struct OutputFile {
     failure: Failure,
     name: String,
     file: BufWriter<File>,
@@ -333,14 +334,14 @@ struct Copy {
     cutoff: bool,
 }
 
-impl Copy {
+impl OutputFile {
     /// Number of bytes that the limit allows.
     fn remaining(&self) -> u64 {
         self.limit.saturating_sub(self.counted)
     }
 }
 
-impl Contents for Copy {
+impl Contents for OutputFile {
     fn data(&mut self, data: &[u8]) {
         if self.cutoff {
             return;
@@ -349,7 +350,7 @@ impl Contents for Copy {
         self.cutoff = data.len() > remaining;
         let data = data.get(..remaining).unwrap_or(data);
         let written = self.file.write_all(data);
-        if self.failure.note(&self.name, written) {
+        if self.failure.record(&self.name, written) {
             self.counted += data.len() as u64;
             self.offset += data.len() as u64;
             self.size = self.offset;
@@ -380,7 +381,7 @@ impl Contents for Copy {
 
     fn finish(&mut self) -> Extracted {
         let written = self.file.flush();
-        self.failure.note(&self.name, written);
+        self.failure.record(&self.name, written);
         Extracted { name: self.name.clone(), size: self.size, cutoff: self.cutoff }
     }
 }

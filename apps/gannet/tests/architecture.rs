@@ -1,12 +1,12 @@
-//! ARCHITECTURE.md says what the sources do.
+//! ARCHITECTURE.md agrees with the sources.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;
 
-/// Whether a source of this folder allows unsafe code by name.
+/// Whether a source file of this folder has an attribute that allows unsafe code.
 fn has_unsafe(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).any(|path| {
         if path.is_dir() {
@@ -35,7 +35,7 @@ fn the_law_on_unsafe_code_names_every_crate_that_has_any() {
     }
 }
 
-/// The sources of a folder but for `rows.rs`, one after the other.
+/// The concatenated sources of a folder except `rows.rs`.
 fn other_sources(folder: &Path) -> String {
     let paths = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
     let others = paths.filter(|path| !path.ends_with("rows.rs") && !path.ends_with("tests.rs"));
@@ -47,23 +47,23 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn the_rows_of_all_protocols_hear_events() {
+fn the_rows_of_all_protocols_receive_events() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = read(&root.join("ARCHITECTURE.md"));
-    assert!(text.contains("The rows of all protocols hear events"));
+    assert!(text.contains("The rows of all protocols receive events"));
     let folders = fs::read_dir(root.join("crates/protocols/src")).unwrap();
-    let mut hearing = 0;
-    // Weirds are no protocol: what reports them writes their rows.
+    let mut receiving = 0;
+    // Weirds belong to no protocol: their reporter writes the rows itself.
     let is_protocol = |path: &Path| path.join("rows.rs").is_file() && !path.ends_with("weird");
     for folder in folders.map(|e| e.unwrap().path()).filter(|path| is_protocol(path)) {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(read(&folder.join("rows.rs")).contains("impl Hear<"), "{name}");
-        hearing += 1;
+        assert!(read(&folder.join("rows.rs")).contains("impl OnEvent<"), "{name}");
+        receiving += 1;
         let others = other_sources(&folder);
-        // An analyzer has its rows, and knows no log and no column.
+        // Analyzers refer to rows, not to logs and columns.
         assert!(!others.contains("cx.log(") && !others.contains("Row {"), "{name}");
     }
-    assert!(hearing >= 30);
+    assert!(receiving >= 30);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn profile_dev_names_every_crate() {
     let levels = levels.split("\n[").next().unwrap();
     for path in fs::read_dir(root.join("crates")).unwrap().map(|e| e.unwrap().path()) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // A member without a level of its own would be optimized as dependencies are.
+        // A member without its own level would be optimized like a dependency.
         assert!(levels.contains(&format!("gannet-{name} = {{ opt-level = ")), "{name}");
     }
 }

@@ -1,6 +1,6 @@
 //! Logs as Parquet and Arrow files.
 #![cfg(feature = "columns")]
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+// Tests may unwrap and print; the lints allow it in test functions, but not in their helpers.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::fs;
@@ -32,7 +32,7 @@ fn rows(file: &Path) -> usize {
 }
 
 #[test]
-fn several_formats_come_of_one_run() {
+fn one_run_writes_several_formats() {
     let s = Scratch::new("columns");
     let source = s.file("sample.pcap", &sample());
     s.analyze("text", &[], &source);
@@ -67,7 +67,7 @@ fn json_alone_is_json_log() {
 }
 
 #[test]
-fn parts_have_folders() {
+fn partitions_have_folders() {
     let s = Scratch::new("columns-parts");
     let source = s.file("sample.pcap", &sample());
     s.analyze("out", &["--format", "parquet", "--partition", "day", "--logs", "conn"], &source);
@@ -79,7 +79,7 @@ fn parts_have_folders() {
 fn a_folder_that_cannot_be_written_fails() {
     let s = Scratch::new("columns-full");
     let source = s.file("sample.pcap", &sample());
-    // A folder stands where the file is to be.
+    // A folder has the name of the file.
     fs::create_dir_all(s.path("out/conn.parquet")).unwrap();
     let out = s.path("out");
     let args = ["analyze", "--format", "parquet", "-o", out.to_str().unwrap()];
@@ -88,7 +88,7 @@ fn a_folder_that_cannot_be_written_fails() {
     assert!(run.stderr.contains("conn.parquet"), "{}", run.stderr);
 }
 
-/// The text log of a Parquet file's rows, written to a folder.
+/// The rows of a Parquet file as a text log, which is written to the folder `out`.
 fn text_of(parquet: &Path, format: Format, out: &Path) -> Vec<u8> {
     fs::create_dir_all(out).unwrap();
     let mut rows = ParquetRows::open(parquet).unwrap();
@@ -119,7 +119,7 @@ fn folders(folder: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// How many logs of captures the command wrote, and what of them the rows of its Parquet files do not make again.
+/// Number of compared logs, and the differences between text logs and those made from the Parquet files of the same run.
 fn round_trip(captures: &[PathBuf], own: &Path) -> (usize, Vec<String>) {
     let analyze = |out: &Path, formats: &[&str]| {
         let args = ["analyze", "--each", "--quiet", "-C", "-t", "1", "--logs", "all", "--format"];
@@ -128,7 +128,7 @@ fn round_trip(captures: &[PathBuf], own: &Path) -> (usize, Vec<String>) {
     };
     let (logs, nanoseconds) = (own.join("logs"), own.join("nanoseconds"));
     let code = analyze(&logs, &["tsv,json,parquet"]);
-    // Some captures are damaged: what stands before has its rows.
+    // Some captures are damaged: packets before the damage have rows.
     assert!(code == 0 || code == 2 || code == 3, "{captures:?}: {code}");
     // JSON shows nanoseconds.
     assert_eq!(analyze(&nanoseconds, &["parquet", "--time-unit", "ns"]), code);
@@ -158,12 +158,12 @@ fn round_trip(captures: &[PathBuf], own: &Path) -> (usize, Vec<String>) {
     (compared, different)
 }
 
-/// Of the sample and of every capture of the conformance corpus, which is next to the project (or where `GANNET_SHARED`
-/// says): rows that are read from Parquet files make the TSV and JSON logs of the same run, to the byte.
+/// For the sample and every capture of the conformance corpus, which is next to the project or in `GANNET_SHARED`: TSV and
+/// JSON logs made from the Parquet files of a run equal those of the run, to the byte.
 #[test]
-fn parquet_files_make_the_text_logs_again() {
+fn text_logs_can_be_made_from_parquet_files() {
     let all = gannet_synth::corpus::captures(&["conformance/captures"]);
-    // In memory if possible: every Parquet file is flushed to its disk.
+    // In memory if possible, since every Parquet file is synced to disk.
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     let own = folder.join(format!("gannet-round-trip-{}", std::process::id()));
@@ -207,7 +207,12 @@ fn a_plan_that_cannot_be_read_is_named() {
     for (plan, number, words) in [
         ("missing.json", "0", "error: missing.json: No such file or directory"),
         ("cut.json", "0", "error: not a valid plan: cut.json: EOF while parsing"),
-        ("plan.json", "1", "error: not a valid number of a task: give one from 0 to 0"),
+        ("sample.pcap", "0", "error: not a valid plan: sample.pcap: it is no text"),
+        (
+            "plan.json",
+            "1",
+            "error: not a valid number of a task: 1 is given, and the plan has one task, 0",
+        ),
     ] {
         let mut command = gannet();
         let run = Run::of(command.current_dir(s.path("")).args(["run-task", plan, number]));

@@ -1,4 +1,4 @@
-//! The command as people run it: arguments in; logs, words and exit codes out.
+//! The command as people run it: arguments in; logs, messages and exit codes out.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::Scratch;
 use crate::support::gannet;
 use crate::support::sample;
 
-/// Four lookups, two pages, one clock, one mail, one refusal, one ping.
+/// Connections of the sample: four of DNS, two of HTTP, one of NTP, one of SMTP, a refused one, a ping.
 const CONNECTIONS: usize = 10;
 
 fn rows(log: &str) -> usize {
@@ -16,7 +16,7 @@ fn rows(log: &str) -> usize {
 }
 
 #[test]
-fn a_good_capture_gives_logs_and_zero() {
+fn a_capture_has_logs_and_exit_code_0() {
     let s = Scratch::new("good");
     let capture = s.file("sample.pcap", &sample());
     let out = s.path("deep/logs");
@@ -30,7 +30,7 @@ fn a_good_capture_gives_logs_and_zero() {
 }
 
 #[test]
-fn the_habit_of_zeek() {
+fn options_without_a_command_are_those_of_zeek() {
     let s = Scratch::new("zeek");
     let capture = s.file("sample.pcap", &sample());
     let of = |name: &str, args: &[&str]| {
@@ -59,7 +59,7 @@ fn runs_are_the_same_to_the_byte_and_seeds_change_uids() {
 }
 
 #[test]
-fn json_and_its_times() {
+fn json_has_the_requested_times() {
     let s = Scratch::new("json");
     let capture = s.file("sample.pcap", &sample());
     let first = |name: &str, args: &[&str]| {
@@ -78,7 +78,7 @@ fn json_and_its_times() {
 }
 
 #[test]
-fn only_the_logs_asked_for() {
+fn only_requested_logs_are_written() {
     let s = Scratch::new("logs");
     let capture = s.file("sample.pcap", &sample());
     s.analyze("some", &["--logs", "conn"], &capture);
@@ -89,14 +89,14 @@ fn only_the_logs_asked_for() {
 fn unknown_names_of_logs_and_columns_are_wrong_usage() {
     let s = Scratch::new("unknown");
     let capture = s.file("sample.pcap", &sample());
-    for (args, said) in [
+    for (args, error) in [
         (["--logs", "conn,cnn"], "error: --logs: no log is named 'cnn'\n"),
         (["--columns", "ja3,ja5"], "error: --columns: no optional column is named 'ja5'\n"),
     ] {
         let out = s.path("none");
         let run = Run::of(gannet().arg("analyze").args(args).arg("-o").arg(&out).arg(&capture));
         assert_eq!((run.code, out.exists()), (2, false), "{args:?}");
-        assert!(run.stderr.starts_with(said) && run.stderr.contains("hint: "), "{}", run.stderr);
+        assert!(run.stderr.starts_with(error) && run.stderr.contains("hint: "), "{}", run.stderr);
     }
 }
 
@@ -130,7 +130,7 @@ fn local_nets_decide_what_is_local() {
 }
 
 #[test]
-fn hashes_on_request() {
+fn hashes_are_logged_on_request() {
     let s = Scratch::new("hash");
     let capture = s.file("sample.pcap", &sample());
     let hashes = |name, args| {
@@ -157,7 +157,7 @@ fn several_files_are_one_stream() {
     let s = Scratch::new("several");
     let whole = s.file("sample.pcap", &sample());
     s.analyze("whole", &[], &whole);
-    // Rotated in the middle of connections, given in the wrong order, one of them in a folder.
+    // The files divide connections, and are given in the wrong order, one of them in a folder.
     let (first, second) = support::rotated(30);
     let b = s.file("in/b.pcap", &first);
     let a = s.file("a.pcap", &second);
@@ -170,6 +170,28 @@ fn several_files_are_one_stream() {
 }
 
 #[test]
+fn a_file_under_two_paths_is_reported() {
+    let s = Scratch::new("repeated");
+    let day = s.file("day/a.pcap", &sample());
+    let folder = s.path("day");
+    let expected = format!(
+        "warning: {} is given more than once: its packets are read again each time\n",
+        day.display()
+    );
+    let out = s.path("out");
+    let args: [&[&str]; 4] = [
+        &["analyze", "-o", out.to_str().unwrap()],
+        &["events"],
+        &["packets"],
+        &["filter", "-c", ""],
+    ];
+    for args in args {
+        let run = Run::of(gannet().args(args).args([day.as_path(), folder.as_path()]));
+        assert_eq!((run.code, run.stderr.as_str()), (0, expected.as_str()), "{args:?}");
+    }
+}
+
+#[test]
 fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
     let s = Scratch::new("each");
     let good = s.file("a/day.pcap", &sample());
@@ -179,18 +201,28 @@ fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
     let files = [good.as_path(), &bad, &cut, &last];
     let out = s.path("out");
     let run = Run::of(gannet().args(["analyze", "--each", "-o"]).arg(&out).args(files));
-    assert_eq!(run.code, 2, "the gravest counts: {}", run.stderr);
+    assert_eq!(run.code, 2, "the worst outcome counts: {}", run.stderr);
     assert_eq!(s.list("out"), ["day", "day-2", "night"]);
     assert_eq!(s.read("out/day/conn.log"), s.read("out/night/conn.log"));
     assert!(s.read("out/day-2/conn.log").len() < s.read("out/day/conn.log").len());
     let lines: Vec<_> = run.stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[0].contains("letter.pcap: not a capture"), "{lines:?}");
     assert!(lines[1].contains("c/day.pcap: cut short in packet"), "{lines:?}");
+    let folder = |name: &str| out.join(name).display().to_string();
+    assert_eq!(
+        lines[2],
+        format!(
+            "note: {}: its logs are in {}, since {} is taken",
+            cut.display(),
+            folder("day-2"),
+            folder("day")
+        )
+    );
 }
 
 #[test]
-fn threads_with_a_capture_each_say_and_write_the_same() {
+fn captures_in_parallel_have_the_same_messages_and_logs() {
     let s = Scratch::new("spread");
     for n in 0..40 {
         let all = sample();
@@ -226,7 +258,7 @@ fn threads_with_a_capture_each_say_and_write_the_same() {
 }
 
 #[test]
-fn what_lies_about_in_folders_is_skipped() {
+fn other_files_in_folders_are_skipped() {
     let s = Scratch::new("folder");
     s.file("in/day.pcap", &sample());
     s.file("in/notes.txt", b"Twelve of them, diving.");
@@ -241,7 +273,7 @@ fn what_lies_about_in_folders_is_skipped() {
 }
 
 #[test]
-fn a_cut_capture_gives_its_rows_and_three() {
+fn a_truncated_capture_has_its_rows_and_exit_code_3() {
     let s = Scratch::new("cut");
     let capture = s.file("cut.pcap", &sample()[..3_000]);
     let out = s.path("logs");
@@ -256,7 +288,7 @@ fn a_cut_capture_gives_its_rows_and_three() {
 }
 
 #[test]
-fn no_capture_is_one_line_and_two() {
+fn no_capture_is_one_line_and_exit_code_2() {
     let s = Scratch::new("none");
     let letter = s.file("letter.txt", b"Dear reader, this is no capture at all.");
     let missing = s.path("missing.pcap");
@@ -273,10 +305,10 @@ fn no_capture_is_one_line_and_two() {
 }
 
 #[test]
-fn logs_that_cannot_be_written_are_named_and_one() {
+fn logs_that_cannot_be_written_are_named_with_exit_code_1() {
     let s = Scratch::new("unwritable");
     let capture = s.file("sample.pcap", &sample());
-    // A folder where the log should be: not even root can write that.
+    // A folder has the name of the log, so that not even root can write it.
     fs::create_dir_all(s.path("logs/conn.log")).unwrap();
     let out = s.path("logs");
     let run = Run::of(gannet().arg("analyze").arg("-o").arg(&out).arg(&capture));
@@ -287,7 +319,7 @@ fn logs_that_cannot_be_written_are_named_and_one() {
 }
 
 #[test]
-fn wrong_usage_is_two() {
+fn wrong_usage_has_exit_code_2() {
     for args in [&["analyze"][..], &["analyze", "--jsn", "x"], &["frobnicate"], &["-C"]] {
         let run = Run::of(gannet().args(args));
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}");
@@ -301,7 +333,7 @@ fn wrong_usage_is_two() {
 }
 
 #[test]
-fn the_table_at_the_end() {
+fn a_table_is_printed_at_the_end() {
     let s = Scratch::new("stats");
     let capture = s.file("sample.pcap", &sample());
     let run = s.analyze("a", &["--stats", "-t", "4"], &capture);
@@ -316,7 +348,7 @@ fn the_table_at_the_end() {
 }
 
 #[test]
-fn help_and_version_are_data() {
+fn help_and_version_go_to_standard_output() {
     let run = Run::of(gannet().arg("--version"));
     assert_eq!((run.code, run.stdout), (0, format!("gannet {}\n", env!("CARGO_PKG_VERSION"))));
     for args in [&["--help"][..], &["analyze", "--help"], &["info", "-h"]] {
@@ -327,7 +359,7 @@ fn help_and_version_are_data() {
 }
 
 #[test]
-fn pages_and_completions() {
+fn man_pages_and_completions_are_printed() {
     let run = Run::of(gannet().arg("man"));
     assert!(run.code == 0 && run.stdout.contains(".TH gannet 1"), "{}", run.stdout);
     let run = Run::of(gannet().args(["man", "analyze"]));
@@ -343,7 +375,7 @@ fn pages_and_completions() {
 }
 
 #[test]
-fn a_file_is_no_folder_for_logs() {
+fn a_file_in_the_place_of_the_log_folder_is_refused() {
     let s = Scratch::new("out-file");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().arg("analyze").arg(&capture).arg("-o").arg(&capture));
@@ -356,7 +388,7 @@ fn a_file_is_no_folder_for_logs() {
 }
 
 #[test]
-fn an_unknown_log_is_refused_with_a_name_that_is_near_or_those_of_all() {
+fn an_unknown_log_is_refused_with_a_similar_name_or_all_names() {
     let s = Scratch::new("unknown-log");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().args(["analyze", "--logs", "con"]).arg(&capture));

@@ -1,6 +1,6 @@
 //! `gannet events`: which events are printed, and how.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
@@ -23,7 +23,7 @@ fn names(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn events_asked_for_by_name_are_printed() {
+fn events_requested_by_name_are_printed() {
     let output = events(&["--only", "dns_request,http_re*", SAMPLE]);
     assert!(output.status.success());
     let names = names(&output);
@@ -32,7 +32,7 @@ fn events_asked_for_by_name_are_printed() {
 }
 
 #[test]
-fn events_that_are_many_are_printed_on_request() {
+fn frequent_events_are_printed_on_request() {
     let usual = names(&events(&[SAMPLE]));
     assert_eq!(usual.first().map(String::as_str), Some("zeek_init"));
     assert_eq!(usual.last().map(String::as_str), Some("zeek_done"));
@@ -71,12 +71,16 @@ fn an_unknown_name_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     let says = String::from_utf8(output.stderr).unwrap();
     assert!(says.contains("no event is named 'dns_reqest'"), "{says}");
+    assert!(says.contains("hint: did you mean dns_request?"), "{says}");
+    let output = events(&["--only", "nothing_*", SAMPLE]);
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert!(says.contains("hint: gannet events --list prints all names"), "{says}");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error() {
-    // Two sizes: one is written when the buffer is full, the other one at the end only.
+    // Much output is written when the buffer is full, little output only at the end.
     for (only, threads) in [("*", "1"), ("*", "3"), ("dns_request", "1"), ("dns_request", "3")] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_gannet"))

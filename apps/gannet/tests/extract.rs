@@ -1,6 +1,6 @@
 //! `gannet analyze --extract-files`: contents of files, in a folder.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

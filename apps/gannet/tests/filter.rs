@@ -31,17 +31,23 @@ fn matching_packets_are_written_and_counted() {
 }
 
 #[test]
-fn a_wrong_filter_is_shown_where_it_is_wrong() {
+fn an_invalid_filter_is_marked_at_the_error() {
     let s = Scratch::new("wrong");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().args(["filter", "-c", "udp prot 53"]).arg(&capture));
     assert_eq!(run.code, 2);
     assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
     assert!(run.stderr.contains('^') && !run.stderr.contains("is a file"), "{}", run.stderr);
-    // The capture came first.
+    // The arguments are swapped.
     let run = Run::of(gannet().args(["filter", "-c"]).arg(&capture).arg("udp"));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("the filter comes first"), "{}", run.stderr);
+    // No filter at all.
+    for command in [&["filter"][..], &["filter", "verify"]] {
+        let run = Run::of(gannet().args(command).arg(&capture));
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains("is in the place of the filter"), "{}", run.stderr);
+    }
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn random_packets_come_from_a_seed() {
     assert_eq!(count("ip", &sized), count("", &sized));
 }
 
-/// What `gannet filter compile` prints.
+/// The output of `gannet filter compile`.
 fn compiled(args: &[&str]) -> String {
     let run = Run::of(gannet().args(["filter", "compile"]).args(args));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
@@ -77,7 +83,7 @@ fn compiled(args: &[&str]) -> String {
 }
 
 #[test]
-fn every_stage_of_a_filter_can_be_looked_at() {
+fn every_stage_of_a_filter_is_printed() {
     let program = "(000) ldh      [12]\n\
                    (001) jeq      #0x86dd          jt 2\tjf 3\n\
                    (002) ret      #262144\n\
@@ -121,7 +127,7 @@ fn filters_come_from_files_and_know_lists_and_services() {
     let text = format!("host in @{}", empty.display());
     let run = Run::of(gannet().args(["filter", "compile", &text]));
     assert!(run.code == 2 && run.stderr.contains("the list is empty"), "{}", run.stderr);
-    // Link types by their numbers, also those of capture files.
+    // Link types by number: as DLT_ values and as in capture files.
     assert_eq!(compiled(&["-y", "101", "ip"]), compiled(&["-y", "RAW", "ip"]));
     assert_eq!(compiled(&["-y", "1", "ip"]), compiled(&["ip"]));
     let run =
@@ -159,8 +165,8 @@ fn several_filters_in_one_pass() {
     assert!(run.stderr.contains("each -e wants a -w of its own"), "{}", run.stderr);
 }
 
-/// Writes packets of these link types, one each, as pcapng.
-fn of_link_types(path: &std::path::Path, types: &[u16]) {
+/// Writes a pcapng file with one packet of each link type.
+fn write_link_types(path: &std::path::Path, types: &[u16]) {
     let options = gannet_capture::WriteOptions::default();
     let mut writer = gannet_capture::Writer::create(path, options).unwrap();
     for (number, link_type) in (1..).zip(types) {
@@ -179,14 +185,14 @@ fn of_link_types(path: &std::path::Path, types: &[u16]) {
 }
 
 #[test]
-fn a_filter_that_the_link_type_cannot_answer_is_refused() {
+fn a_filter_that_does_not_apply_to_the_link_type_is_refused() {
     let s = Scratch::new("unanswered");
     let capture = s.file("sample.pcap", &sample());
     let empty = s.file("empty.pcap", &sample()[..24]);
     let ng = s.path("ethernet.pcapng");
-    of_link_types(&ng, &[1, 1, 1]);
+    write_link_types(&ng, &[1, 1, 1]);
     let mixed = s.path("mixed.pcapng");
-    of_link_types(&mixed, &[1, 113, 1, 113, 113]);
+    write_link_types(&mixed, &[1, 113, 1, 113, 113]);
     let out = s.file("out.pcapng", b"old");
     let raw = s.file("raw.pcap", &{
         let mut bytes = sample()[..24].to_vec();
@@ -218,7 +224,7 @@ fn a_filter_that_the_link_type_cannot_answer_is_refused() {
     let run = Run::with_input(gannet().args(["filter", "-c", "inbound", "-"]), &sample());
     refused(run, live);
 
-    // Of several link types those that have no answer are counted.
+    // With several link types, packets of those that the filter does not apply to are counted.
     let run = Run::of(gannet().args(["filter", "-c", "inbound"]).arg(&mixed).arg("-w").arg(&out));
     assert_eq!((run.code, run.stdout.as_str()), (0, "3\n"), "{}", run.stderr);
     assert!(
@@ -236,13 +242,13 @@ fn a_filter_that_the_link_type_cannot_answer_is_refused() {
         let run = Run::of(&mut run);
         assert!(run.code == 0 && run.stderr.contains("to 2 of 5 packets"), "{}", run.stderr);
     }
-    // What has an answer, and no packet that matches, is fine.
+    // A filter that applies, but matches no packet, is no error.
     let run = Run::of(gannet().args(["filter", "-c", "port 1"]).arg(&capture));
     assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "0\n", ""));
 }
 
 #[test]
-fn no_name_of_the_input_is_written() {
+fn the_input_is_not_overwritten_under_any_name() {
     let s = Scratch::new("same-file");
     let capture = s.file("in/s.pcap", &sample());
     let link = |name: &str| s.path(&format!("in/{name}"));
@@ -258,7 +264,7 @@ fn no_name_of_the_input_is_written() {
     };
     for name in ["s.pcap", "hard.pcap", "soft.pcap", "../in/hard.pcap"] {
         refused(Run::of(gannet().args(["filter", "udp", "-w"]).arg(link(name)).arg(&capture)));
-        // Also where a folder is read, or standard input.
+        // The same with a folder or standard input as the input.
         refused(Run::of(gannet().args(["filter", "udp", "-w"]).arg(link(name)).arg(s.path("in"))));
         let stdin = std::fs::File::open(&capture).unwrap();
         refused(Run::of(gannet().args(["filter", "udp", "-", "-w"]).arg(link(name)).stdin(stdin)));
@@ -279,7 +285,7 @@ fn no_name_of_the_input_is_written() {
 }
 
 #[test]
-fn output_replaces_one_name_of_a_file() {
+fn output_replaces_one_hard_link_only() {
     let s = Scratch::new("replaced");
     let capture = s.file("s.pcap", &sample());
     let other = s.file("old.pcap", b"old");
@@ -349,9 +355,9 @@ fn captures_are_split() {
     assert_eq!(run.code, 2);
 }
 
-/// What tcpdump writes of a capture of microseconds is the same to the byte.
+/// A pcap file with microseconds is written unchanged, as by tcpdump.
 #[test]
-fn records_stay_as_they_were() {
+fn records_are_copied_unchanged() {
     let s = Scratch::new("records");
     let capture = s.file("sample.pcap", &sample());
     let out = s.path("all.pcap");
@@ -368,9 +374,9 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     [&block[..], &len.to_le_bytes()].concat()
 }
 
-/// All that is said about a packet or its section stays: the same bytes but for the packets that are left out.
+/// Blocks and options of a section and of matching packets are copied unchanged; other packets are left out.
 #[test]
-fn blocks_of_pcapng_stay_as_they_were() {
+fn blocks_of_pcapng_are_copied_unchanged() {
     let s = Scratch::new("blocks");
     let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();
     let comment = |text: &str| {
@@ -422,13 +428,13 @@ fn blocks_of_pcapng_stay_as_they_were() {
     let run = Run::of(gannet().args(["filter", "port 1"]).arg(&capture).arg("-w").arg(&out));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(std::fs::read(&out).unwrap() == kept.concat());
-    // pcap has no place for them, which is said.
+    // pcap cannot store them, which is reported.
     let run = Run::of(
         gannet().args(["filter", "port 1"]).arg(&capture).arg("-w").arg(s.path("some.pcap")),
     );
     assert_eq!(run.code, 0);
     assert!(run.stderr.starts_with("note: pcap has no place for"), "{}", run.stderr);
-    // Each part of a split capture has what is said of its section so far.
+    // Each file of a split capture has the preceding blocks of its section.
     let part = s.path("part.pcapng");
     let run = Run::of(
         gannet()
@@ -444,7 +450,7 @@ fn blocks_of_pcapng_stay_as_they_were() {
 }
 
 #[test]
-fn all_engines_are_held_against_the_interpreter() {
+fn all_engines_are_compared_with_the_interpreter() {
     let s = Scratch::new("verify");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().args(["filter", "verify", "tcp port 80 or udp"]).arg(&capture));
@@ -458,7 +464,7 @@ fn all_engines_are_held_against_the_interpreter() {
 }
 
 #[test]
-fn programs_of_others_are_run_by_the_kernels_rules() {
+fn loaded_programs_are_checked_by_the_kernels_rules() {
     let s = Scratch::new("load");
     let capture = s.file("sample.pcap", &sample());
     let program = Run::of(gannet().args(["filter", "compile", "-ddd", "udp port 53"])).stdout;

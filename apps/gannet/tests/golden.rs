@@ -1,6 +1,6 @@
 //! The logs of the sample capture, compared with files in `golden/`.
 //!
-//! A change of the output is a change of these files, to be read in review. `cargo xtask
+//! A change of the output changes these files, so that it is visible in review. `cargo xtask
 //! update` writes them again.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ fn writing() -> bool {
 }
 
 #[test]
-fn the_capture_is_what_synth_makes() {
+fn the_capture_is_that_of_synth() {
     if writing() {
         fs::write(capture(), sample()).unwrap();
     }
@@ -34,7 +34,7 @@ fn the_capture_is_what_synth_makes() {
 }
 
 #[test]
-fn the_logs_are_as_they_were() {
+fn the_logs_equal_the_golden_files() {
     let s = Scratch::new("golden");
     for (kind, args) in [("tsv", &[][..]), ("json", &["--json", "--json-times", "iso8601"])] {
         let source = s.file("sample.pcap", &sample());

@@ -1,6 +1,6 @@
-//! What people who know tcpdump, tshark and Zeek type, and what pipes and terminals do to a run.
+//! Command lines of users of tcpdump, tshark and Zeek, and the effects of pipes and terminals on a run.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -45,7 +45,7 @@ fn minus_r_names_a_capture_everywhere() {
 }
 
 #[test]
-fn options_of_other_programs_are_answered() {
+fn options_of_other_programs_have_hints() {
     for (args, hint) in [
         (
             &["info", "-i", "eth0"][..],
@@ -65,7 +65,7 @@ fn options_of_other_programs_are_answered() {
 }
 
 #[test]
-fn a_filter_among_the_captures_is_answered_with_its_place() {
+fn a_filter_among_the_captures_has_a_hint() {
     let s = Scratch::new("filter-place");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().arg("packets").arg(&capture).arg("tcp port 80"));
@@ -74,7 +74,7 @@ fn a_filter_among_the_captures_is_answered_with_its_place() {
 }
 
 #[test]
-fn no_threads_is_answered_in_words() {
+fn zero_threads_are_refused_with_a_message() {
     for count in ["0", "256", "many"] {
         let run = Run::of(gannet().args(["analyze", "-t", count, "x.pcap"]));
         assert_eq!(run.code, 2);
@@ -111,7 +111,7 @@ fn one_log_goes_to_standard_output() {
     assert!(!s.path("-").exists(), "no folder of that name");
     let run = Run::of(gannet().args(["analyze", "--each", "-o", "-"]).arg(&capture));
     assert_eq!(run.code, 2, "{}", run.stderr);
-    // What has no header for several logs is not replaced by JSON.
+    // TSV has no header for several logs: it is refused, not replaced by JSON.
     let tsv = ["analyze", "-o", "-", "--format", "tsv"];
     let run = Run::of(gannet().args(tsv).arg(&capture));
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
@@ -137,13 +137,13 @@ fn options_of_a_format_that_is_not_written_are_refused() {
         assert!(refused.stderr.starts_with(words), "{}", refused.stderr);
         assert!(!s.path("logs").exists());
     }
-    // What prints all logs is JSON.
+    // All logs on standard output are JSON.
     let all = run(&["-o", "-", "--json-times", "iso8601"]);
     assert!(all.code == 0 && all.stdout.contains("\"ts\":\"2023-11-14T"), "{}", all.stderr);
 }
 
 #[test]
-fn a_file_in_the_place_of_a_folder_is_an_error_in_words() {
+fn a_file_instead_of_a_folder_is_refused_with_a_message() {
     let s = Scratch::new("no-folder");
     let capture = s.file("sample.pcap", &sample());
     let file = s.file("file", b"x");
@@ -218,7 +218,7 @@ fn head_ends_every_command_quietly() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_behind_standard_output_is_an_error_of_every_command() {
+fn a_full_disk_at_standard_output_is_an_error_of_every_command() {
     let s = Scratch::new("full");
     let capture = s.file("sample.pcap", &sample());
     let capture = capture.to_str().unwrap();
@@ -248,12 +248,12 @@ fn a_full_disk_behind_standard_output_is_an_error_of_every_command() {
 }
 
 #[test]
-fn wrong_checksums_are_counted_and_answered() {
+fn wrong_checksums_are_counted_with_a_hint() {
     let s = Scratch::new("checksums");
     let trace = gannet_synth::sample();
     let mut wrong = trace.frames().to_vec();
     for frame in &mut wrong {
-        // The checksum of TCP over IPv4 without options.
+        // A byte of the checksum of TCP over IPv4 without options.
         if frame.bytes[12..14] == [8, 0] && frame.bytes[23] == 6 {
             frame.bytes[50] ^= 0x55;
         }
@@ -264,7 +264,7 @@ fn wrong_checksums_are_counted_and_answered() {
     assert!(run.stderr.contains(" of 68 packets have a wrong checksum"), "{}", run.stderr);
     assert!(run.stderr.contains("-C analyses them"), "{}", run.stderr);
     assert_eq!(s.analyze("two", &["-t", "2"], &capture).stderr, run.stderr);
-    // Few packets, and many connections: one of each is wrong.
+    // A single wrong checksum among many packets.
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = gannet_synth::Trace::new(Time::from_secs(1_000), 1);
     for port in 1_000..1_010 {
@@ -289,7 +289,7 @@ fn logs_of_an_earlier_run_are_named() {
     let s = Scratch::new("old-logs");
     let capture = s.file("sample.pcap", &sample());
     s.analyze("logs", &[], &capture);
-    assert_eq!(s.analyze("logs", &[], &capture).stderr, "", "all are written anew");
+    assert_eq!(s.analyze("logs", &[], &capture).stderr, "", "all are written again");
     let run = s.analyze("logs", &["-f", "udp port 53"], &capture);
     assert!(
         run.stderr.starts_with("warning: ") && run.stderr.contains("http.log"),
@@ -329,7 +329,7 @@ fn more_captures_than_files_may_be_open() {
 }
 
 #[test]
-fn pages_that_pages_cite_exist() {
+fn man_pages_that_others_refer_to_exist() {
     let s = Scratch::new("man");
     let run = Run::of(gannet().args(["man", "--out"]).arg(s.path("man1")));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -345,7 +345,7 @@ fn pages_that_pages_cite_exist() {
 }
 
 #[test]
-fn lines_that_are_no_query_have_numbers() {
+fn invalid_lines_of_query_lists_are_reported_with_numbers() {
     let s = Scratch::new("query-list");
     let list =
         s.file("list.txt", b"# names\nwww.example.com A\nwww..example.com A\nexample.com WHAT\n");

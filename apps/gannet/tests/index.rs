@@ -1,6 +1,6 @@
 //! From a uid back to its packets: `gannet index` and `gannet packets --uid`.
 
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+// Tests may unwrap and print; the lints allow it in test functions, but not in their helpers.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn run(args: &[&str]) -> Run {
 }
 
 #[test]
-fn the_packets_of_a_row_come_back() {
+fn the_packets_of_a_row_are_found() {
     let s = Scratch::new("index");
     let source = s.file("sample.pcap", &sample());
     let name = source.to_str().unwrap();
@@ -48,13 +48,13 @@ fn the_packets_of_a_row_come_back() {
         let out = s.path("slice.pcap");
         let written = run(&["packets", "--uid", &uid, name, "-w", out.to_str().unwrap()]);
         assert_eq!(written.code, 0, "{}", written.stderr);
-        // What is written is what was printed.
+        // The written packets are the printed ones.
         let again = run(&["packets", "-t", out.to_str().unwrap()]).stdout;
         assert_eq!(again.lines().count(), count);
         all += 1;
     }
     assert!(all > 3 && found <= whole, "{found} of {whole} packets of {all} connections");
-    // The command of its own makes the same index.
+    // `gannet index` makes the same index as `gannet analyze --index`.
     let index = s.path("sample.pcap.gannet/packets");
     let before = fs::read(&index).unwrap();
     fs::remove_file(&index).unwrap();
@@ -64,7 +64,7 @@ fn the_packets_of_a_row_come_back() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn a_missing_index_uid_or_capture_is_reported() {
     let s = Scratch::new("index-missing");
     let source = s.file("sample.pcap", &sample());
     let name = source.to_str().unwrap();
@@ -75,6 +75,7 @@ fn what_is_not_there_is_said() {
     let none = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no capture has packets of Cx"), "{}", none.stderr);
+    assert!(none.stderr.contains("hint: uids are those of logs made with"), "{}", none.stderr);
     fs::write(&source, &sample()[..1_000]).unwrap();
     let unfit = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(unfit.code, 2);
@@ -106,9 +107,9 @@ fn traffic(s: &Scratch, kind: Kind, count: usize, precision: Precision) -> PathB
     path
 }
 
-/// Where there are no tunnels, no fragments and no ICMP errors, the packets of a connection are those between its ends.
+/// Without tunnels, fragments and ICMP errors, the packets of a connection are those between its endpoints.
 #[test]
-fn slices_are_what_a_filter_finds() {
+fn slices_agree_with_filters() {
     let s = Scratch::new("index-filter");
     for (kind, precision) in [(Kind::Http, Precision::Nanos), (Kind::Dns, Precision::Micros)] {
         let source = traffic(&s, kind, 40, precision);
@@ -142,16 +143,16 @@ fn slices_are_what_a_filter_finds() {
     }
 }
 
-/// Whenever a run is killed, what has its name is whole: the bytes of an undisturbed run. An index that a killed run did
-/// not replace is that of another capture, and is refused.
+/// Whenever a run is killed, files with their final names are complete: they have the bytes of a run to the end. An index
+/// that a killed run did not replace is stale, and is refused.
 #[test]
-fn a_run_that_is_killed_leaves_nothing_half() {
+fn a_killed_run_leaves_no_incomplete_files() {
     let s = Scratch::new("index-killed");
     let source = traffic(&s, Kind::Http, 150, Precision::Nanos);
     let name = source.to_str().unwrap();
     let format = if cfg!(feature = "columns") { "parquet,arrow" } else { "tsv" };
     let index = s.path("traffic.pcap.gannet/packets");
-    // The index of a capture that existed before.
+    // A stale index, of the first half of the capture.
     let bytes = fs::read(&source).unwrap();
     fs::write(&source, &bytes[..bytes.len() / 2]).unwrap();
     run(&["index", "-q", name]);
@@ -215,7 +216,7 @@ fn a_run_that_is_killed_leaves_nothing_half() {
         }
     }
     eprintln!("{runs_to_end} ran to the end; {indexes} indexes, {refused} refused; {files} files");
-    // The next run replaces what a killed one left.
+    // The next run replaces files of a killed one.
     assert_eq!(run(&["index", "-q", name]).code, 0);
     assert!(fs::read(&index).unwrap() == whole);
     assert!(runs_to_end < 100 && indexes < 100, "{runs_to_end} runs were not killed");
@@ -276,7 +277,7 @@ fn a_suffix_of_a_compression_that_is_not_written_is_refused() {
         assert!(refused.stderr.contains(".bz2 is not written"), "{}", refused.stderr);
     }
     assert!(!s.path("one.pcap.bz2").exists());
-    // What chooses no format is written, and the format is named.
+    // A suffix that selects no format is accepted, and the format is reported.
     s.analyze("logs", &["--index"], &source);
     let uid = &uids(&s, "logs/conn.log")[0];
     let out = s.path("one.data");

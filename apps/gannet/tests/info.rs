@@ -6,7 +6,7 @@ use crate::support::gannet;
 use crate::support::sample;
 
 #[test]
-fn text_for_people() {
+fn text_is_the_default() {
     let s = Scratch::new("info-text");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().arg("info").arg(&capture).arg(&capture));
@@ -20,7 +20,7 @@ fn text_for_people() {
 }
 
 #[test]
-fn json_for_programs() {
+fn json_is_printed_on_request() {
     let s = Scratch::new("info-json");
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().args(["info", "--json"]).arg(&capture).arg(&capture));

@@ -1,7 +1,7 @@
-//! What a build leaves out says which feature brings it: `cargo test --package gannet --test main left_out`
-//! builds with the default features, as a first build does. With more features, the tests run the command that
-//! `GANNET_FIRST_BUILD` names, a build with the default features, or say that they are skipped.
-// Tests may print; the lints know that only of functions that are tests themselves.
+//! Commands and options that a build does not include report the feature that they need. `cargo test --package gannet
+//! --test main left_out` builds with the default features. With more features, the tests run the command that
+//! `GANNET_FIRST_BUILD` names, a build with the default features, or report that they are skipped.
+// Tests may print; the lints allow it in test functions, but not in their helpers.
 #![allow(clippy::print_stderr)]
 
 use std::process::Command;
@@ -10,16 +10,17 @@ use std::process::Stdio;
 use crate::support::Run;
 use crate::support::gannet;
 
-/// The command of a first build; `None` if there is none.
+/// The command built with the default features, if `GANNET_FIRST_BUILD` names one.
 fn first_build() -> Option<Command> {
     let mut command = Command::new(std::env::var_os("GANNET_FIRST_BUILD")?);
     command.stdin(Stdio::null());
     Some(command)
 }
 
-/// A command without a feature, which this build has or not. `None`, which is reported, if there is none.
-fn without(feature: &str, is_here: bool) -> Option<Command> {
-    let command = if is_here { first_build() } else { Some(gannet()) };
+/// A command without a feature: this build, unless it has the feature. `None`, which is reported, if no such command is
+/// known.
+fn without(feature: &str, is_included: bool) -> Option<Command> {
+    let command = if is_included { first_build() } else { Some(gannet()) };
     if command.is_none() {
         eprintln!(
             "skipped: this build has the feature {feature}; GANNET_FIRST_BUILD names another"
@@ -28,7 +29,7 @@ fn without(feature: &str, is_here: bool) -> Option<Command> {
     command
 }
 
-/// A command without a feature; ends the test where there is none.
+/// A command without a feature; skips the test if no such command is known.
 macro_rules! without {
     ($feature:literal) => {
         match without($feature, cfg!(feature = $feature)) {

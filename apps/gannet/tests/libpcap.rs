@@ -1,8 +1,8 @@
 //! libpcap's own test driver, unmodified, over `gannet filter test-protocol`; `LIBPCAP_SOURCE`
 //! names its source folder. The driver is a program in Perl and takes some minutes.
 //!
-//! Most of its cases for names want lines in the system's files of names. They get them where a mount
-//! namespace can be had, in which other files lie in the place of those; elsewhere the driver skips such cases.
+//! Most of its cases for names need certain lines in the system's files of names. Where a mount namespace can be
+//! created, the test mounts files with these lines over the system's; elsewhere the driver skips such cases.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]
@@ -16,15 +16,15 @@ use std::process::Command;
 
 use crate::support::Run;
 
-/// Files of names that the driver wants lines in, and the array of its that holds them.
+/// Files of names that need certain lines, and the array of the driver that contains these lines.
 const NAMES: [(&str, &str); 3] =
     [("hosts", "@hosts_lines"), ("ethers", "@ethers_lines"), ("networks", "@networks_lines")];
 
-/// Files that other programs expect next to them.
-const BESIDE: [&str; 4] = ["services", "protocols", "nsswitch.conf", "ld.so.cache"];
+/// Other files of /etc that programs need.
+const COPIED: [&str; 4] = ["services", "protocols", "nsswitch.conf", "ld.so.cache"];
 
-/// Captures that libpcap does not open: readers differ there, and no filter is asked for.
-const CAPTURES: [&str; 6] = [
+/// Cases about captures that libpcap does not open: they test the reader, not a filter.
+const READER_CASES: [&str; 6] = [
     "reject_pcap_invalid_version_1",
     "reject_pcap_invalid_version_2",
     "reject_pcap_linktype_reserved_field_not_zero",
@@ -33,14 +33,14 @@ const CAPTURES: [&str; 6] = [
     "reject_shb_option_too_long",
 ];
 
-/// The enumeration of all instructions, which is no filter.
+/// Prefix of the cases that print all BPF instructions, which test no filter.
 const IMAGE: &str = "accept_bpf_image_";
 
 fn say(words: &str) {
     std::io::stderr().write_all(words.as_bytes()).unwrap();
 }
 
-/// The lines of an array of the driver's.
+/// The lines of an array in the source of the driver.
 fn lines<'a>(driver: &'a str, array: &str) -> &'a str {
     let begin = driver.find(&format!("my {array} = ")).unwrap();
     let text = &driver[begin..];
@@ -56,18 +56,18 @@ impl Drop for Folder {
     }
 }
 
-/// Why the driver says that a case failed.
+/// Labels of the failed cases, each with the reason that the driver prints.
 fn failures(output: &str) -> Vec<(&str, &str)> {
     let (_, failed) = output.split_once("Failed tests:\n").unwrap_or_default();
-    // Differences between programs stand at the begin of a line.
+    // Lines without indentation are differences between programs.
     let cases = failed.lines().filter(|l| l.starts_with("    ")).filter_map(|l| l.split_once(':'));
     cases.map(|(label, reason)| (label.trim(), reason.trim())).collect()
 }
 
 #[test]
-fn libpcaps_own_driver_finds_no_other_verdict() {
+fn filters_are_accepted_and_rejected_as_by_libpcap() {
     let Some(source) = std::env::var_os("LIBPCAP_SOURCE").map(PathBuf::from) else {
-        return say("skipped: LIBPCAP_SOURCE does not tell where libpcap's source lies\n");
+        return say("skipped: LIBPCAP_SOURCE is not set to the folder of libpcap's source\n");
     };
     let script = source.join("testprogs/TESTrun");
     let driver = fs::read(&script).unwrap();
@@ -76,7 +76,7 @@ fn libpcaps_own_driver_finds_no_other_verdict() {
     let folder = Folder(folder);
     let etc = folder.0.join("etc");
     fs::create_dir_all(&etc).unwrap();
-    for name in BESIDE {
+    for name in COPIED {
         let _ = fs::copy(Path::new("/etc").join(name), etc.join(name));
     }
     for (name, array) in NAMES {
@@ -105,11 +105,11 @@ fn libpcaps_own_driver_finds_no_other_verdict() {
             command
         }
         None => {
-            say("no mount namespace can be had: cases for names are skipped\n");
+            say("no mount namespace can be created: cases for names are skipped\n");
             Command::new("perl")
         }
     };
-    // The other program that it asks calls functions of libpcap's: its cases fail, and are left out.
+    // The driver's second test program calls functions of libpcap: its cases fail, and are left out below.
     command
         .arg(&script)
         .current_dir(&source)
@@ -131,10 +131,10 @@ fn libpcaps_own_driver_finds_no_other_verdict() {
     assert_eq!(failures.len(), count("tests failed"));
     let is_ours = |label: &str| {
         let other = label.contains("_parse_") || label.starts_with(IMAGE);
-        !other && !CAPTURES.contains(&label)
+        !other && !READER_CASES.contains(&label)
     };
     let ours: Vec<_> = failures.iter().filter(|(label, _)| is_ours(label)).collect();
-    // Programs that do the same in other instructions.
+    // Accepted filters may compile to other instructions with the same effect.
     let (others, wrong): (Vec<&(&str, &str)>, Vec<_>) =
         ours.into_iter().partition(|(l, why)| l.starts_with("accept_") && *why == "diff error");
     say(&format!("{} programs in other instructions\n", others.len()));

@@ -1,4 +1,4 @@
-//! Floods against the limit of all state: memory stays, and so do rows.
+//! Floods with a memory limit (`--max-state`): memory stays below it, and no row is lost.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,17 @@ use crate::support::Run;
 use crate::support::Scratch;
 use crate::support::gannet;
 
-/// What `--max-state` is set to here. Floods take more than twice as much without it.
+/// The value of `--max-state`, in bytes. Without it, floods need more than twice as much.
 const LIMIT: u64 = 6 << 20;
 
-/// One run of a flood.
-struct Flooded {
-    /// Rows of conn.log, without the last columns' times: address, port, state, packets, history.
+/// The result of analysing a flood.
+struct FloodRun {
+    /// Rows of conn.log, divided into columns.
     conn: BTreeSet<Vec<String>>,
     rows: usize,
-    /// Bytes in use at the most.
-    most: u64,
+    /// Peak of the bytes in use.
+    peak: u64,
+    /// Number of connections that ended early.
     ended: u64,
 }
 
@@ -24,7 +25,7 @@ fn number_of(text: &str, name: &str) -> u64 {
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-fn run(s: &Scratch, name: &str, args: &[&str]) -> Flooded {
+fn run(s: &Scratch, name: &str, args: &[&str]) -> FloodRun {
     let out = s.path(name);
     let run = Run::of(
         gannet()
@@ -40,21 +41,21 @@ fn run(s: &Scratch, name: &str, args: &[&str]) -> Flooded {
         .filter(|l| !l.starts_with('#'))
         .map(|l| l.split('\t').map(str::to_owned).collect())
         .collect();
-    Flooded {
+    FloodRun {
         rows: rows.len(),
         conn: rows.into_iter().collect(),
-        most: number_of(&run.stderr, "all "),
+        peak: number_of(&run.stderr, "all "),
         ended: number_of(&run.stderr, "given up early: half-open connections ")
             + number_of(&run.stderr, "given up early: established connections "),
     }
 }
 
-fn flood(kind: &str, count: &str) -> (Flooded, Flooded) {
-    // What several threads need for themselves is a good part of so small a limit.
+fn flood(kind: &str, count: &str) -> (FloodRun, FloodRun) {
+    // The state that each thread has of its own would be a large part of this small limit.
     flood_on("1", kind, count, LIMIT)
 }
 
-fn flood_on(threads: &str, kind: &str, count: &str, limit: u64) -> (Flooded, Flooded) {
+fn flood_on(threads: &str, kind: &str, count: &str, limit: u64) -> (FloodRun, FloodRun) {
     let s = Scratch::new(&format!("{kind}-{threads}"));
     let made = Run::of(
         gannet()
@@ -66,29 +67,29 @@ fn flood_on(threads: &str, kind: &str, count: &str, limit: u64) -> (Flooded, Flo
     let size = limit.to_string();
     let tight = run(&s, "tight", &["-t", threads, "--max-state", &size]);
     assert_eq!(free.ended, 0);
-    assert!(tight.most < limit + limit / 5, "{kind}: {} of {limit}", tight.most);
+    assert!(tight.peak < limit + limit / 5, "{kind}: {} of {limit}", tight.peak);
     assert!(tight.rows >= free.rows, "{kind}: {} rows of {}", tight.rows, free.rows);
     (free, tight)
 }
 
-/// Rows of ordinary clients.
-fn ordinary(run: &Flooded) -> Vec<&Vec<String>> {
+/// Rows of the clients whose connections are complete.
+fn ordinary(run: &FloodRun) -> Vec<&Vec<String>> {
     run.conn.iter().filter(|row| row[2].starts_with("198.51.100.")).collect()
 }
 
 #[test]
-fn half_open_connections_make_room_for_others() {
+fn half_open_connections_are_evicted_first() {
     for kind in ["syn-flood", "udp-flood"] {
         let (free, tight) = flood(kind, "70000");
         assert!(
-            free.most > 2 * LIMIT && tight.ended > 10_000,
+            free.peak > 2 * LIMIT && tight.ended > 10_000,
             "{kind}: {} {}",
-            free.most,
+            free.peak,
             tight.ended
         );
         assert_eq!(ordinary(&free).len(), 20);
         assert_eq!(ordinary(&free), ordinary(&tight), "{kind}");
-        // What was ended early has the row that it would have had, but for what came later.
+        // Connections that ended early have rows as well.
         assert_eq!(tight.rows, free.rows, "{kind}");
     }
 }
@@ -96,7 +97,7 @@ fn half_open_connections_make_room_for_others() {
 #[test]
 fn threads_share_the_limit() {
     let (free, tight) = flood_on("2", "syn-flood", "150000", 4 * LIMIT);
-    assert!(free.most > 5 * LIMIT && tight.ended > 10_000, "{} {}", free.most, tight.ended);
+    assert!(free.peak > 5 * LIMIT && tight.ended > 10_000, "{} {}", free.peak, tight.ended);
     assert_eq!(ordinary(&free), ordinary(&tight));
 }
 
@@ -105,7 +106,7 @@ fn buffers_are_bounded() {
     for (kind, count) in [("segment-flood", "2000"), ("http-flood", "2000"), ("dns-flood", "3000")]
     {
         let (free, tight) = flood(kind, count);
-        assert!(free.most > tight.most, "{kind}: {} {}", free.most, tight.most);
+        assert!(free.peak > tight.peak, "{kind}: {} {}", free.peak, tight.peak);
         assert_eq!(ordinary(&free).len(), 20, "{kind}");
     }
 }
@@ -113,7 +114,7 @@ fn buffers_are_bounded() {
 #[test]
 fn fragments_are_bounded() {
     let (free, tight) = flood("fragment-flood", "30000");
-    assert!(free.most > 2 * tight.most);
+    assert!(free.peak > 2 * tight.peak);
     assert_eq!((tight.ended, free.conn), (0, tight.conn));
 }
 

@@ -1,7 +1,7 @@
-//! Live captures: links between network namespaces that each test makes and removes. Without root, or where the system
-//! has no namespaces, the tests say so and pass.
+//! Live captures on links that each test creates in a network namespace of its own. Without root, or where the system has
+//! no namespaces, the tests report that they are skipped.
 #![cfg(target_os = "linux")]
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
@@ -25,7 +25,7 @@ use rustix::process::Pid;
 use rustix::process::Signal;
 use rustix::process::kill_process;
 
-/// Two interfaces with a cable between them, in a namespace of their own.
+/// Two connected interfaces (veth) in a network namespace, which is removed when this is dropped.
 struct Link {
     namespace: String,
 }
@@ -33,12 +33,12 @@ struct Link {
 static LINKS: AtomicU32 = AtomicU32::new(0);
 
 impl Link {
-    /// `None`, with a word, where none can be made.
+    /// Creates a link; `None`, which is reported, if the system does not permit it.
     fn new() -> Option<Self> {
         let number = LINKS.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("gannet-{}-{number}", std::process::id());
         if !ip(&["netns", "add", &namespace]) {
-            eprintln!("skipped: network namespaces cannot be made here (root is needed)");
+            eprintln!("skipped: network namespaces cannot be created here (root is needed)");
             return None;
         }
         let link = Self { namespace };
@@ -48,7 +48,7 @@ impl Link {
              ip link set vb mtu 65535 && ip link set lo up && \
              ip link set va arp off up && ip link set vb arp off up",
         );
-        assert!(made, "the link cannot be made");
+        assert!(made, "the link cannot be created");
         Some(link)
     }
 
@@ -59,14 +59,14 @@ impl Link {
         status.is_ok_and(|status| status.success())
     }
 
-    /// The command, inside.
+    /// The command, run in the namespace.
     fn gannet(&self) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace]).arg(gannet().get_program());
         command
     }
 
-    /// Sends a capture; how many frames that were.
+    /// Sends the frames of a capture; returns their number.
     fn send(&self, capture: &Path, more: &[&str]) -> u64 {
         let sent =
             self.gannet().args(["bench", "send", "va"]).arg(capture).args(more).output().unwrap();
@@ -86,7 +86,7 @@ fn ip(args: &[&str]) -> bool {
     Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
-/// A capture that goes on.
+/// A running live capture, and the file of its standard error.
 struct Live {
     child: Child,
     words: PathBuf,
@@ -112,11 +112,11 @@ impl Live {
     }
 
     fn signal(&self, signal: Signal) {
-        // `ip netns exec` becomes the command.
+        // `ip netns exec` replaces itself with the command, so the process id is that of the command.
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends it in order; what it said.
+    /// Ends the capture with SIGTERM; returns its standard error.
     fn end(mut self) -> String {
         self.signal(Signal::TERM);
         let mut code = None;
@@ -131,7 +131,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // A test that has failed leaves no process behind.
+        // A test that fails must not leave the process running.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -154,9 +154,9 @@ fn count(words: &str, name: &str) -> u64 {
     digits.parse().unwrap()
 }
 
-/// Rows of a log without what depends on time: those columns, and the order.
+/// The sorted rows of each log without columns that depend on time.
 fn rows(folder: &Path) -> BTreeMap<String, Vec<String>> {
-    const OF_TIME: [&str; 17] = [
+    const TIME_DEPENDENT: [&str; 17] = [
         "ts",
         "uid",
         "duration",
@@ -188,10 +188,11 @@ fn rows(folder: &Path) -> BTreeMap<String, Vec<String>> {
         let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap();
         let fields: Vec<&str> = fields.split('\t').collect();
         let row = |line: &str| {
-            let cells = line.split('\t').zip(&fields).filter(|(_, name)| !OF_TIME.contains(name));
+            let cells =
+                line.split('\t').zip(&fields).filter(|(_, name)| !TIME_DEPENDENT.contains(name));
             cells.map(|(cell, _)| cell).collect::<Vec<_>>().join("\t")
         };
-        // Those about the sensor itself have no counterpart.
+        // Rows about the sensor itself are only in logs of live captures.
         let is_row = |line: &&str| !line.starts_with('#') && !line.contains("CaptureLoss::");
         let mut rows: Vec<String> = text.lines().filter(is_row).map(row).collect();
         rows.sort();
@@ -233,7 +234,7 @@ fn a_live_capture_has_the_rows_of_its_file() {
 }
 
 #[test]
-fn scripts_handle_live_traffic_and_time_goes_on_without_packets() {
+fn scripts_handle_live_traffic_and_time_advances_without_packets() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-scripts");
     let sample = s.path("sample.pcap");
@@ -274,10 +275,11 @@ fn scripts_handle_live_traffic_and_time_goes_on_without_packets() {
     assert!(words.contains("0 (0.00 %) dropped"), "{words}");
 }
 
-/// Captures of the conformance corpus, sent over the link: the rows are those of what another process captured there,
-/// whatever the threads and sockets; its times are a microsecond earlier or later. `GANNET_LIVE_CAPTURES` says how many.
+/// Sends captures of the conformance corpus over a link: the rows equal those of a file that another process captures on
+/// the link, with any number of threads and sockets. Times differ by microseconds. `GANNET_LIVE_CAPTURES` sets the number
+/// of captures.
 #[test]
-fn captures_sent_over_a_link_have_the_rows_of_what_was_captured() {
+fn a_live_capture_has_the_rows_of_a_file_captured_on_the_same_link() {
     let shared =
         || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap().join("shared");
     let shared = std::env::var_os("GANNET_SHARED").map_or_else(shared, PathBuf::from);
@@ -290,42 +292,42 @@ fn captures_sent_over_a_link_have_the_rows_of_what_was_captured() {
     }
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-corpus");
-    let asked = std::env::var("GANNET_LIVE_CAPTURES").ok().and_then(|n| n.parse().ok());
-    let asked: usize = asked.unwrap_or(8);
-    let ways = [
+    let requested = std::env::var("GANNET_LIVE_CAPTURES").ok().and_then(|n| n.parse().ok());
+    let requested: usize = requested.unwrap_or(8);
+    let modes = [
         &["-t", "1"][..],
         &["-t", "2"],
         &["-t", "2", "--sockets", "2"],
         &["-t", "1", "--sockets", "2"],
     ];
     let (mut sent, mut unfit, mut packets) = (0, 0, 0);
-    // From all over the corpus, and then those between them until there are enough.
-    let step = (all.len() / asked.max(1)).max(1);
+    // Captures at equal distances in the corpus first, then those between them, until enough were sent.
+    let step = (all.len() / requested.max(1)).max(1);
     let order = (0..step).flat_map(|from| (from..all.len()).step_by(step));
-    for (capture, way) in order.map(|at| &all[at]).zip(ways.iter().cycle()) {
-        if sent == asked {
+    for (capture, mode) in order.map(|at| &all[at]).zip(modes.iter().cycle()) {
+        if sent == requested {
             break;
         }
         for name in ["live", "offline"] {
             let _ = fs::remove_dir_all(s.path(name));
         }
         let words = s.path("capture-words");
-        let mut beside = link
+        let mut recorder = link
             .gannet()
             .args(["capture", "-i", "vb", "--ring-size", "32M", "-w"])
             .arg(s.path("sent.pcapng"))
             .stderr(fs::File::create(&words).unwrap())
             .spawn()
             .unwrap();
-        let beside_words = || fs::read_to_string(&words).unwrap();
-        wait(|| beside_words().contains("capturing on"));
-        let live = Live::start(&link, &s, &[*way, &["--ring-size", "32M"]].concat());
+        let recorder_words = || fs::read_to_string(&words).unwrap();
+        wait(|| recorder_words().contains("capturing on"));
+        let live = Live::start(&link, &s, &[*mode, &["--ring-size", "32M"]].concat());
         let can_be_sent =
             link.gannet().args(["bench", "send", "va"]).arg(capture).output().unwrap();
         let words = live.end();
-        kill_process(Pid::from_child(&beside), Signal::INT).unwrap();
-        assert!(beside.wait().unwrap().success());
-        // Not of Ethernet, or with packets cut when they were captured.
+        kill_process(Pid::from_child(&recorder), Signal::INT).unwrap();
+        assert!(recorder.wait().unwrap().success());
+        // Captures of other link types or with truncated packets cannot be sent.
         if !can_be_sent.status.success() {
             unfit += 1;
             continue;
@@ -338,15 +340,15 @@ fn captures_sent_over_a_link_have_the_rows_of_what_was_captured() {
         let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(done.status.success(), "{about}: {complaint}");
         let (live, offline) = (rows(&s.path("live")), rows(&s.path("offline")));
-        assert_eq!(live, offline, "{about} {way:?}\n{words}");
+        assert_eq!(live, offline, "{about} {mode:?}\n{words}");
         packets += count(&words, "read");
         sent += 1;
     }
     eprintln!("{sent} captures, {packets} packets: equal rows; {unfit} others cannot be sent");
-    assert_eq!(sent, asked.min(all.len() - unfit));
+    assert_eq!(sent, requested.min(all.len() - unfit));
 }
 
-/// Captures in a folder and those below it.
+/// Adds the captures in a folder and its subfolders to `all`.
 fn captures(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -360,7 +362,7 @@ fn captures(folder: &Path, all: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn what_was_sent_was_read_or_dropped() {
+fn all_sent_packets_are_read_or_dropped() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-ledger");
     let flood = s.path("flood.pcap");
@@ -381,20 +383,20 @@ fn what_was_sent_was_read_or_dropped() {
 }
 
 #[test]
-fn packets_that_wait_in_the_ring_are_read_before_the_end() {
+fn packets_in_the_ring_are_read_before_the_end() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-drain");
     let sample = s.file("sample.pcap", &support::sample());
     let live = Live::start(&link, &s, &["-t", "1", "--ring-size", "64M"]);
     let sent = link.send(&sample, &["--frames", "100000"]);
-    // The signal comes while most packets are still in the ring.
+    // The signal arrives while most packets are still in the ring.
     let words = live.end();
     assert_eq!(count(&words, "read") + count(&words, "dropped"), sent, "{words}");
     assert_eq!(count(&words, "read"), count(&words, "packets"), "{words}");
 }
 
 #[test]
-fn rows_are_in_their_files_soon_and_time_goes_on_without_packets() {
+fn rows_are_written_within_a_second_and_time_advances_without_packets() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-soon");
     let sample = s.file("sample.pcap", &support::sample());
@@ -403,7 +405,7 @@ fn rows_are_in_their_files_soon_and_time_goes_on_without_packets() {
     let begun = Instant::now();
     wait(|| s.path("live/dns.log").exists());
     assert!(begun.elapsed() < Duration::from_secs(1));
-    // A refused connection is over after seconds: no packet comes that would say so.
+    // A refused connection ends after some seconds, without a further packet.
     wait(|| s.path("live/conn.log").exists());
     live.end();
 }
@@ -433,7 +435,7 @@ fn signals_rotate_and_reopen_and_files_of_a_killed_run_are_completed() {
     wait(|| s.path("live/dns.log").exists());
     live.child.kill().unwrap();
     live.child.wait().unwrap();
-    // The next run finds what the last one could not complete.
+    // The next run completes the files of the killed one.
     let live = Live::start(&link, &s, &args);
     assert!(live.words().contains("of an earlier run"));
     wait(|| rotated("dns", ".log.zst") == 2);
@@ -446,7 +448,7 @@ fn signals_rotate_and_reopen_and_files_of_a_killed_run_are_completed() {
     );
 }
 
-/// Needs no rights: what is wrong is found before an interface is opened.
+/// Needs no privileges: the error is found before an interface is opened.
 #[test]
 fn a_missing_user_or_program_is_refused_before_logs_of_an_earlier_run_are_renamed() {
     let s = Scratch::new("live-refused");
@@ -511,7 +513,7 @@ fn a_full_disk_ends_one_log_and_not_the_capture() {
 }
 
 #[test]
-fn an_interface_that_goes_down_is_taken_up_again() {
+fn capture_resumes_after_an_interface_was_down() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-down");
     let sample = s.file("sample.pcap", &support::sample());
@@ -526,7 +528,7 @@ fn an_interface_that_goes_down_is_taken_up_again() {
 }
 
 #[test]
-fn an_interface_that_is_made_again_is_captured_on_again() {
+fn capture_resumes_on_an_interface_that_is_created_again() {
     let again = "ip link del va && ip link add va type veth peer name vb && ip link set va mtu 65535 && \
                  ip link set vb mtu 65535 && ip link set va arp off up && ip link set vb arp off up";
     for sockets in ["1", "2"] {
@@ -540,7 +542,7 @@ fn an_interface_that_is_made_again_is_captured_on_again() {
         let words = live.end();
         assert_eq!(count(&words, "read"), 68, "{sockets}: {words}");
     }
-    // Without capabilities no ring opens.
+    // Without capabilities a ring cannot be opened.
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-again");
     let live = Live::start(&link, &s, &["-t", "1"]);
@@ -563,6 +565,32 @@ fn messages_are_json_objects_for_programs() {
     assert_eq!(capturing["level"], "INFO");
     assert_eq!(capturing["interfaces"], "vb");
     assert!(capturing["timestamp"].as_str().unwrap().ends_with('Z'));
+}
+
+#[test]
+fn rows_that_no_target_takes_are_reported_without_a_table_too() {
+    let Some(link) = Link::new() else { return };
+    let sample = support::sample();
+    for args in [&["--log-format", "json"][..], &["-q"]] {
+        let s = Scratch::new("live-not-sent");
+        let sample = s.file("sample.pcap", &sample);
+        let closed = format!("unix:{}", s.path("closed.sock").display());
+        let mut command = link.gannet();
+        command.args(["analyze", "-i", "vb", "-t", "1", "-o"]).arg(s.path("live"));
+        command
+            .args(args)
+            .args(["--to", &closed])
+            .stderr(fs::File::create(s.path("words")).unwrap());
+        let live = Live { child: command.spawn().unwrap(), words: s.path("words") };
+        // With `-q` no message says that the capture has begun.
+        wait(|| {
+            link.send(&sample, &[]);
+            s.path("live/dns.log").exists()
+        });
+        let words = live.end();
+        let count = words.lines().filter(|line| line.contains("rows were not sent")).count();
+        assert_eq!(count, 1, "{words}");
+    }
 }
 
 #[test]
@@ -602,7 +630,7 @@ fn metrics_are_served() {
 }
 
 #[test]
-fn a_capture_of_an_interface_is_its_file() {
+fn gannet_capture_writes_the_packets_of_an_interface() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-capture");
     let sample = s.file("sample.pcap", &support::sample());
@@ -630,7 +658,7 @@ fn a_capture_of_an_interface_is_its_file() {
 }
 
 #[test]
-fn a_capture_gives_up_its_rights() {
+fn a_capture_drops_its_privileges() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-sandbox");
     let sample = s.file("sample.pcap", &support::sample());
@@ -658,7 +686,7 @@ fn a_capture_gives_up_its_rights() {
 }
 
 #[test]
-fn top_shows_who_talks_most() {
+fn top_shows_the_hosts_with_the_most_traffic() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-top");
     let sample = s.file("sample.pcap", &support::sample());
@@ -756,7 +784,7 @@ fn a_sensor_takes_its_options_from_a_file_and_reports_that_it_is_ready() {
 }
 
 #[test]
-fn sighup_takes_over_what_changed_in_the_file() {
+fn sighup_applies_changes_of_the_file() {
     let Some(link) = Link::new() else { return };
     let s = Scratch::new("live-reload");
     let out = s.path("live");
@@ -764,7 +792,7 @@ fn sighup_takes_over_what_changed_in_the_file() {
     let write = |more: &str| {
         let out = out.display();
         let text = format!("interface = \"vb\"\nout = \"{out}\"\nthreads = 1\n{more}");
-        // As editors do: another file of the same name.
+        // The file is replaced by a new one, as editors do.
         fs::write(s.path("new.toml"), text).unwrap();
         fs::rename(s.path("new.toml"), &file).unwrap();
     };
@@ -780,7 +808,7 @@ fn sighup_takes_over_what_changed_in_the_file() {
     live.signal(Signal::HUP);
     wait(|| live.words().contains("ring-size"));
     let words = live.words();
-    assert!(words.contains("gannet.toml: taken over: "), "{words}");
+    assert!(words.contains("gannet.toml: applied: "), "{words}");
     assert!(words.contains("rotate") && words.contains("keep"), "{words}");
     assert!(words.contains("gannet.toml: changes need a restart: ring-size"), "{words}");
 
@@ -793,7 +821,7 @@ fn sighup_takes_over_what_changed_in_the_file() {
 }
 
 #[test]
-fn the_unit_is_sound_and_hardened() {
+fn the_systemd_unit_is_valid_and_hardened() {
     let unit =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/gannet@.service");
     let Ok(security) =
@@ -804,7 +832,7 @@ fn the_unit_is_sound_and_hardened() {
     };
     let text = String::from_utf8(security.stdout).unwrap();
     let Some(line) = text.lines().find(|line| line.contains("Overall exposure level")) else {
-        eprintln!("skipped: systemd-analyze cannot judge a file");
+        eprintln!("skipped: systemd-analyze cannot check a file");
         return;
     };
     let level: f64 = line.rsplit(": ").next().unwrap().split(' ').next().unwrap().parse().unwrap();

@@ -1,5 +1,5 @@
-//! The command from outside, in one program: each file is a module, `cargo test --package gannet --test main zeek::` runs
-//! one. `live` and `signals` stay programs of their own: what they wait for takes longer with others next to them.
+//! Tests that run the command, in one program: each file is a module, `cargo test --package gannet --test main zeek::` runs
+//! one. `live` and `signals` are programs of their own: they wait for events, which take longer while other tests run.
 
 mod architecture;
 mod columns;
@@ -26,3 +26,4 @@ mod support;
 mod tshark;
 mod zeek;
 mod zeek_options;
+mod zeek_traffic;

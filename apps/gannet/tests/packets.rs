@@ -1,6 +1,6 @@
 //! `gannet packets`: lines and summaries, compared with tcpdump's where that is installed.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ fn packets(args: &[&str], capture: &Path) -> String {
 }
 
 #[test]
-fn a_line_a_packet() {
+fn packets_are_printed_one_per_line() {
     let s = Scratch::new("packets");
     let capture = s.file("sample.pcap", &sample());
     let all = packets(&[], &capture);
@@ -64,7 +64,7 @@ fn a_summary_has_protocols_and_hosts() {
 }
 
 #[test]
-fn damage_ends_the_lines_with_three() {
+fn damage_ends_the_lines_with_exit_code_3() {
     let s = Scratch::new("packets-cut");
     let capture = s.file("cut.pcap", &sample()[..3_000]);
     let run = Run::of(gannet().arg("packets").arg(&capture));
@@ -72,7 +72,7 @@ fn damage_ends_the_lines_with_three() {
     assert!(run.stdout.lines().count() > 5 && run.stderr.contains("cut short"), "{}", run.stderr);
 }
 
-/// A line without what tcpdump knows of the protocols above TCP and in DNS answers.
+/// A line of tcpdump without its details of protocols above TCP and of DNS answers.
 fn plain(line: &str) -> String {
     let line = line.split_once(", length ").map_or_else(
         || line.to_owned(),

@@ -1,4 +1,4 @@
-//! `gannet replay` as a command: what only it does.
+//! `gannet replay`: behaviour of the command, in addition to the tests of `crates/replay`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -89,7 +89,7 @@ fn the_echo_server_speaks_https() {
 }
 
 #[test]
-fn answers_are_held_against_those_of_the_capture() {
+fn answers_are_compared_with_those_of_the_capture() {
     let server = Echo::start(&["--rcode", "5"]);
     let to = ["--to", &server.address, "--timing", "speed=100x"];
     let compare = ["--compare", "capture", "--differences", "-", "--json"];
@@ -107,7 +107,7 @@ fn answers_are_held_against_those_of_the_capture() {
 fn a_second_server_that_does_not_answer_is_an_error() {
     let server = Echo::start(&[]);
     let to = ["--to", &server.address, "--timing", "max"];
-    // A port that nothing listens at: the socket that reserves it does not receive.
+    // A server that never answers: the socket only reserves the port.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().unwrap().to_string();
     let compare = ["--timeout", "0.2", "--compare", &silent];
@@ -153,13 +153,13 @@ fn the_report_has_arguments_that_are_not_utf_8() {
 }
 
 #[test]
-fn queries_are_changed_and_what_cannot_be_is_reported() {
+fn queries_are_changed_and_unchanged_ones_are_reported() {
     let s = Scratch::new("replay-changes");
     let server = Echo::start(&[]);
     let to = ["--to", &server.address, "--timing", "max"];
     let key = s.file("key", b"k.test:hmac-sha256:c2VjcmV0\n");
     let key = format!("@{}", key.display());
-    // Each answer is the query, so that its signature and its size are those of the query.
+    // Each answer is a copy of the query, with the same signature and size.
     let length = |options: &[&str]| -> (u64, Run) {
         let run = replay(&[&[&sample()[..], "--json"], &to[..], options].concat());
         let last: serde_json::Value =
@@ -178,7 +178,7 @@ fn queries_are_changed_and_what_cannot_be_is_reported() {
     let (_, run) = length(&["--tsig", "k.test:hmac-sha256:c2VjcmV0"]);
     assert!(run.stdout.contains("k.test:hmac-sha256:..."), "{}", run.stdout);
     assert!(!run.stdout.contains("c2VjcmV0"), "{}", run.stdout);
-    // A signature that is not replaced.
+    // A query with a signature (TSIG), which is not replaced.
     let mut query = gannet_synth::dns::query(7, "a.test", 1);
     query[11] = 1;
     query.extend_from_slice(b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\0");
@@ -197,7 +197,7 @@ fn queries_are_changed_and_what_cannot_be_is_reported() {
 }
 
 #[test]
-fn a_list_comes_by_standard_input() {
+fn a_list_is_read_from_standard_input() {
     let server = Echo::start(&["--rcode", "3"]);
     let mut command = gannet();
     command.args(["replay", "--list", "-", "--to", &server.address, "-t", "rate=1k"]);
@@ -243,17 +243,17 @@ fn a_run_that_reaches_no_server_fails() {
             assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
         }
     }
-    // The table has the share of the input, and why.
+    // The table shows the share of the input that was sent, and the first error.
     let run = replay(&[&sample(), "-t", "max", "--to", &closed, "--transport", "tcp"]);
     assert!(run.stdout.contains("0 bytes, 0.00 % of the input"), "{}", run.stdout);
     assert!(run.stdout.contains("first fault"), "{}", run.stdout);
-    // Where no answers are asked for, none are missing.
+    // With --no-answers, missing answers are no error.
     let run = replay(&[&sample(), "-t", "max", "--to", &silent, "--no-answers", "-q"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn a_run_that_sends_a_part_of_its_queries_has_a_code_of_its_own() {
+fn a_run_that_sends_a_part_of_its_queries_has_its_own_exit_code() {
     // The server stops after its first query, so that later connections are refused.
     for quiet in [&[][..], &["-q"]] {
         let server = Echo::start(&["--queries", "1"]);
@@ -269,7 +269,7 @@ fn a_run_that_sends_a_part_of_its_queries_has_a_code_of_its_own() {
 }
 
 #[test]
-fn a_run_of_warm_up_alone_fails() {
+fn a_run_that_ends_within_the_warm_up_fails() {
     let server = Echo::start(&[]);
     let run = replay(&[&sample(), "--to", &server.address, "-t", "max", "--warm-up", "60"]);
     assert_eq!(run.code, 1);
@@ -278,7 +278,7 @@ fn a_run_of_warm_up_alone_fails() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_arguments_are_reported() {
     let to = "127.0.0.1:9";
     let s = Scratch::new("replay-wrong");
     let empty = s.file("empty.txt", b"# no names\n").display().to_string();

@@ -20,23 +20,30 @@ fn example(name: &str, arguments: &[&str]) -> Run {
     Run::of(gannet().arg("run").arg(script).args(arguments))
 }
 
-/// Runs a script that stands here, from standard input.
+/// Runs a script given as text, through standard input.
 fn script(options: &[&str], text: &str) -> Run {
     let mut command = gannet();
     command.arg("run").args(options).args(["-", SAMPLE]);
     Run::with_input(&mut command, text.as_bytes())
 }
 
-/// What a script prints; it must end well.
+/// The output of a script, which must succeed.
 fn prints(text: &str) -> String {
     let run = script(&[], text);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{text}");
     run.stdout
 }
 
+#[test]
+fn a_capture_in_the_place_of_the_script_has_a_hint() {
+    let run = Run::of(gannet().args(["run", SAMPLE, "top.lua"]));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("is a capture: gannet run SCRIPT"), "{}", run.stderr);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_script_prints_and_cannot_write_is_an_error() {
+fn output_that_cannot_be_written_is_an_error() {
     let many = "for i = 1, 100000 do print(i) end";
     for (options, text, code) in [
         (&[][..], "print(1)", 1),
@@ -57,7 +64,7 @@ fn what_a_script_prints_and_cannot_write_is_an_error() {
         let words = "error: standard output: ";
         assert_eq!(stderr.lines().filter(|line| line.starts_with(words)).count() == 1, code == 1);
     }
-    // A reader that has seen enough is none.
+    // A reader that closes standard output early is no error.
     let mut command = gannet();
     command.args(["run", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -84,7 +91,7 @@ fn every_example_runs() {
 }
 
 #[test]
-fn examples_say_what_is_so() {
+fn examples_print_correct_results() {
     let names = example("top-names.lua", &[SAMPLE, "1"]).stdout;
     assert_eq!(names.lines().count(), 1);
     assert!(example("first.lua", &[SAMPLE, "3"]).stdout.lines().count() == 3);
@@ -95,7 +102,7 @@ fn examples_say_what_is_so() {
 }
 
 #[test]
-fn counts_agree_however_they_are_made() {
+fn all_methods_of_counting_agree() {
     let text = prints(
         r#"
         local by_hand, all = {}, 0
@@ -124,11 +131,11 @@ fn counts_agree_however_they_are_made() {
 }
 
 #[test]
-fn keys_do_not_hide_the_methods_of_counts() {
+fn keys_do_not_hide_methods_of_counts() {
     let folder = std::env::temp_dir().join(format!("gannet-run-keys-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let list = folder.join("keys.pcap");
-    // A query for each method's name, with the addresses and checksums of no importance.
+    // A query for the name of each method; addresses and checksums are arbitrary.
     let mut bytes = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x65\0\0\0".to_vec();
     for name in ["top", "each", "keys", "total", "get", "other"] {
         let mut dns = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0".to_vec();
@@ -192,7 +199,7 @@ fn queries_find_their_responses() {
     assert_eq!(text, "true\n");
 }
 
-/// A capture of some batches in a folder of its own, which is removed at the end.
+/// A capture of several batches in a folder, which is removed when dropped.
 struct Flood(PathBuf);
 
 impl Flood {
@@ -209,7 +216,7 @@ impl Flood {
         self.0.join("flood.pcap")
     }
 
-    /// What a script prints of it.
+    /// The output of a script over the capture.
     fn prints(&self, text: &str) -> String {
         let mut command = gannet();
         command.args(["run", "-"]).arg(self.path()).arg(&self.0);
@@ -226,7 +233,7 @@ impl Drop for Flood {
 }
 
 #[test]
-fn any_number_of_threads_gives_the_same() {
+fn results_are_the_same_for_any_number_of_threads() {
     let flood = Flood::new("threads");
     let of = |threads: u8| {
         let text = r#"
@@ -261,7 +268,7 @@ fn any_number_of_threads_gives_the_same() {
 }
 
 #[test]
-fn sums_agree_with_what_functions_see() {
+fn sums_agree_with_those_of_a_function() {
     let text = prints(
         r#"
         local by_hand, all = {}, 0
@@ -380,7 +387,7 @@ fn events_agree_with_the_logs() {
             .collect();
         let text = format!("gannet.analyze(arg[2]):on('{log}', function(e) print(e) end):run()");
         assert_eq!(prints(&text), rows, "{log}");
-        // The sandbox has only these.
+        // The same in the sandbox.
         assert_eq!(script(&["--sandbox"], &text).stdout, rows);
     }
     std::fs::remove_dir_all(folder).unwrap();
@@ -404,7 +411,7 @@ fn progress_is_reported_on_request() {
 }
 
 #[test]
-fn packets_are_spread_over_captures() {
+fn packets_are_split_over_captures() {
     let flood = Flood::new("split");
     let text = flood.prints(
         r#"
@@ -428,7 +435,7 @@ fn packets_are_spread_over_captures() {
 }
 
 #[test]
-fn what_is_paced_comes_on_time() {
+fn paced_packets_are_on_time() {
     let begun = std::time::Instant::now();
     let text = prints(
         "local n = gannet.input(arg[2]):pace({ gap = 0.005 }):limit(11):each(function() end)\n\
@@ -439,7 +446,7 @@ fn what_is_paced_comes_on_time() {
 }
 
 #[test]
-fn a_view_ends_with_its_packet() {
+fn a_packet_is_valid_only_during_its_call() {
     let run = script(
         &[],
         "local kept\ngannet.input(arg[2]):each(function(p)\n  if kept then print(kept.len) end\n  \
@@ -453,7 +460,7 @@ fn a_view_ends_with_its_packet() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_name_their_line() {
     let wrong = [
         ("\n\nlocal x = nil\nx.y = 1", ":4: "),
         ("gannet.input('/nonexistent'):count()", "/nonexistent"),
@@ -485,7 +492,7 @@ fn what_is_wrong_is_said_with_its_line() {
         assert_eq!(run.code, 1, "{text}");
         assert!(run.stderr.contains(words), "{text}: {}", run.stderr);
     }
-    // Only the script's frames.
+    // Tracebacks have only frames of the script.
     let run = script(&[], "local function f() error({}) end f() return 1");
     assert_eq!(run.stderr.lines().count(), 5, "{}", run.stderr);
     let run = script(&[], "local function f() return nil + 1 end\nlocal x = f()");
@@ -518,7 +525,7 @@ fn a_script_without_memory_gets_an_error() {
     let expected = "error: -:4: not enough memory\n\
                     stack traceback:\n\t[C]: in function 'rep'\n\t-:4: in function 'much'\n\t-:7: in main chunk\n";
     assert_eq!(run.stderr, expected);
-    // Where memory ends outside of functions of the program: in code that the JIT compiled, and in code that it did not.
+    // Memory is exhausted outside of built-in functions: in code that the JIT compiled, and in interpreted code.
     let cases = [
         ("local all = {}\nwhile true do\nall[#all + 1] = { #all }\nend", 3),
         ("local s = 'x'\nwhile true do\ns = s .. s\nend", 3),
@@ -537,7 +544,7 @@ fn a_script_without_memory_gets_an_error() {
 }
 
 #[test]
-fn a_script_is_no_coroutine() {
+fn scripts_do_not_run_in_a_coroutine() {
     let text = prints("print(coroutine.running(), coroutine.wrap(coroutine.running)() ~= nil)");
     assert_eq!(text, "nil\ttrue\n");
     let run = Run::with_input(gannet().args(["run", "-"]), b"print(1)\ncoroutine.yield(2)");
@@ -558,7 +565,7 @@ fn scripts_see_the_version_of_dnsjit() {
 }
 
 #[test]
-fn a_cut_capture_gives_what_is_before_the_damage() {
+fn a_truncated_capture_has_the_packets_before_the_damage() {
     let bytes = std::fs::read(SAMPLE).unwrap();
     let cut: PathBuf =
         std::env::temp_dir().join(format!("gannet-run-cut-{}.pcap", std::process::id()));
@@ -576,7 +583,7 @@ fn a_cut_capture_gives_what_is_before_the_damage() {
 }
 
 #[test]
-fn the_sandbox_has_no_way_out() {
+fn the_sandbox_lacks_unsafe_modules() {
     let inside = script(
         &["--sandbox"],
         r#"
@@ -610,7 +617,7 @@ fn the_sandbox_has_no_way_out() {
 }
 
 #[test]
-fn the_manual_in_docs_is_the_one_in_the_program() {
+fn the_reference_in_docs_is_that_of_the_command() {
     let manual = Run::of(gannet().args(["run", "--manual"])).stdout;
     assert!(manual.contains("### `pipeline:count_by(...)`"), "{manual}");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lua.md");
@@ -619,7 +626,7 @@ fn the_manual_in_docs_is_the_one_in_the_program() {
 }
 
 #[test]
-fn a_filter_without_an_answer_is_an_error() {
+fn a_filter_that_does_not_apply_is_an_error() {
     for verb in ["count()", "each(function() end)", "parallel(2):dns():count_by('qname')"] {
         let run = script(&[], &format!("gannet.input(arg[2]):filter('inbound'):{verb}"));
         assert_eq!(run.code, 1, "{verb}");
@@ -632,7 +639,7 @@ fn a_filter_without_an_answer_is_an_error() {
 }
 
 #[test]
-fn scripts_do_not_write_their_input() {
+fn scripts_cannot_overwrite_their_input() {
     let folder = std::env::temp_dir().join(format!("gannet-run-input-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (capture, link) = (folder.join("a.pcap"), folder.join("b.pcap"));
@@ -741,7 +748,7 @@ fn addresses_are_replaced_in_the_example() {
     assert!(
         packets.lines().all(|line| line.contains(" IP 10.0.0.") || line.contains(" IP6 fd00::"))
     );
-    // No checksum is wrong: those would be a warning.
+    // No warning about wrong checksums.
     let run = s.analyze("logs", &[], &out);
     assert_eq!(run.stderr, "");
 }

@@ -1,4 +1,4 @@
-//! `gannet run --sandbox`: attempts to get out of it, and the lines that errors blame.
+//! `gannet run --sandbox`: attempts to escape, and the lines that errors name.
 #![cfg(feature = "lua")]
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use crate::support::Scratch;
 use crate::support::gannet;
 use crate::support::sample;
 
-/// Uses all of the module that the sandbox allows, and returns what came of it as a text.
+/// A function that uses everything in the module that the sandbox allows, and returns the results as an array.
 const USE_ALL: &str = r##"
 local function use_all(file)
     local out = {}
@@ -77,13 +77,13 @@ fn sandboxed(name: &str, text: &str) -> Run {
     Run::of(gannet().args(["run", "--sandbox"]).arg(script).arg(capture).arg(s.path("never.pcap")))
 }
 
-/// The script must end well and print `ok`: a crash has another exit code.
-fn holds(name: &str, text: &str) {
+/// Asserts that a script in the sandbox prints `ok` and succeeds.
+fn assert_ok(name: &str, text: &str) {
     let run = sandboxed(name, text);
     assert_eq!((run.code, run.stderr.as_str(), run.stdout.as_str()), (0, "", "ok\n"));
 }
 
-/// Scripts that replace functions must neither see what is inside nor change what comes out.
+/// Scripts that replace global functions and methods neither intercept internal calls nor change results.
 #[test]
 fn replaced_globals_and_methods_are_not_called_from_inside() {
     let hostile = r##"
@@ -127,12 +127,12 @@ fn replaced_globals_and_methods_are_not_called_from_inside() {
         "print(\"ok\")",
         "getmetatable(_G).__newindex = nil\n_G.tostring = tostring\nprint(\"ok\")",
     );
-    holds("hostile", &format!("{USE_ALL}{hostile}"));
+    assert_ok("hostile", &format!("{USE_ALL}{hostile}"));
 }
 
 #[test]
-fn parts_of_the_module_are_there_before_the_script() {
-    holds(
+fn submodules_are_loaded_before_the_script() {
+    assert_ok(
         "lazy",
         r##"
         local function trap(name) return function() error(name .. " was called") end end
@@ -148,8 +148,8 @@ fn parts_of_the_module_are_there_before_the_script() {
 }
 
 #[test]
-fn views_never_read_memory_that_is_gone() {
-    holds(
+fn views_never_read_freed_memory() {
+    assert_ok(
         "views",
         r##"
         local fields = { "len", "bytes", "payload", "src", "time" }
@@ -204,11 +204,11 @@ fn views_never_read_memory_that_is_gone() {
     );
 }
 
-/// The packed bytes of an event are within reach of a script: whatever it puts in their place ends in an error or in
-/// values, never in memory that is not the script's.
+/// Scripts can replace the packed bytes of an event: reading them then fails or returns values, but never accesses other
+/// memory.
 #[test]
 fn packed_values_can_be_replaced() {
-    holds(
+    assert_ok(
         "packed",
         r##"
         local names = { "conn", "dns", "http", "new_connection", "http_header", "dns_message", "file_new",
@@ -241,8 +241,8 @@ fn packed_values_can_be_replaced() {
 }
 
 #[test]
-fn objects_keep_their_insides() {
-    holds(
+fn objects_hide_their_internals() {
+    assert_ok(
         "objects",
         r##"
         local view
@@ -286,8 +286,8 @@ fn objects_keep_their_insides() {
 }
 
 #[test]
-fn handlers_coroutines_and_finalizers_see_nothing() {
-    holds(
+fn handlers_coroutines_and_finalizers_have_no_access_to_internals() {
+    assert_ok(
         "handlers",
         r##"
         local function text_only(problem) assert(type(problem) == "string") return problem end
@@ -340,9 +340,9 @@ fn handlers_coroutines_and_finalizers_see_nothing() {
     );
 }
 
-/// Whatever arguments a function gets, its errors blame the line of the script.
+/// Errors of functions name the line of the script, for any arguments.
 #[test]
-fn errors_blame_the_script() {
+fn errors_name_the_line_of_the_script() {
     let s = Scratch::new("blame");
     let capture = s.file("sample.pcap", &sample());
     let script = s.file(

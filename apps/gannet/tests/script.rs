@@ -1,6 +1,6 @@
-//! `gannet script`: checks, formatting, stages, and the language server with a scripted client.
+//! `gannet script`: checks, formatting, stages, and the language server.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 
 use std::fs;
@@ -18,7 +18,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use serde_json::json;
 
-/// A folder with these files.
+/// Creates a folder with these files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("script-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -71,7 +71,7 @@ fn check_reports_each_file_and_fails() {
 }
 
 #[test]
-fn a_file_that_leaves_something_open_is_to_blame() {
+fn a_syntax_error_is_located_in_the_file_that_leaves_a_block_open() {
     let files = [
         ("brace.zeek", "event start()\n\t{\n\tif ( T )\n\t\t{\n\t\tprint 2;\n\t}\n"),
         ("list.zeek", "global t: table[count] of string = {\n\t[1] = \"a\",\n"),
@@ -155,7 +155,7 @@ struct Client {
     child: Child,
     output: BufReader<ChildStdout>,
     requests: u64,
-    /// The newest diagnostics of each file.
+    /// The latest diagnostics of each file.
     published: Vec<(String, Value)>,
 }
 
@@ -210,11 +210,11 @@ impl Client {
     }
 
     fn request(&mut self, method: &str, params: Value) -> Value {
-        self.answer(method, params)["result"].clone()
+        self.respond(method, params)["result"].clone()
     }
 
-    /// The answer to a request, with its result or error.
-    fn answer(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request; returns the whole response, with its result or error.
+    fn respond(&mut self, method: &str, params: Value) -> Value {
         self.requests += 1;
         let id = self.requests;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -226,10 +226,10 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, what: &str, uri: &str, line: u32, character: u32) -> Value {
+    fn request_at(&mut self, method: &str, uri: &str, line: u32, character: u32) -> Value {
         let position = json!({ "line": line, "character": character });
         let params = json!({ "textDocument": { "uri": uri }, "position": position });
-        self.request(&format!("textDocument/{what}"), params)
+        self.request(&format!("textDocument/{method}"), params)
     }
 
     fn findings(&self, uri: &str) -> Vec<Value> {
@@ -300,7 +300,7 @@ fn an_editor_is_served_before_a_file_exists() {
     let mut client = Client::start();
     for uri in [format!("file://{}/new.zeek", folder.display()), "untitled:Untitled-1".to_owned()] {
         client.open(&uri, "function f(name: string): count { return |nam|; }\n");
-        let hover = client.ask("hover", &uri, 0, 9);
+        let hover = client.request_at("hover", &uri, 0, 9);
         assert!(hover.is_object() || hover.is_null(), "{hover}");
         let findings = client.findings(&uri);
         assert_eq!(
@@ -309,20 +309,20 @@ fn an_editor_is_served_before_a_file_exists() {
             "{findings:?}"
         );
         client.replace(&uri, 2, "function f(name: string): count { return |name|; }\n");
-        let hover = client.ask("hover", &uri, 0, 9);
+        let hover = client.request_at("hover", &uri, 0, 9);
         let shown = hover["contents"]["value"].as_str().unwrap();
         assert!(shown.contains("function f(name: string): count"), "{shown}");
         assert_eq!(client.findings(&uri), Vec::<Value>::new());
     }
-    // A document that is open and not saved is loaded.
+    // An open document that is not saved can be loaded by another one.
     let uri = format!("file://{}/main.zeek", folder.display());
     client.open(&uri, "@load ./new\nglobal n = f(\"a\");\n");
-    client.ask("hover", &uri, 0, 0);
+    client.request_at("hover", &uri, 0, 0);
     assert_eq!(client.findings(&uri), Vec::<Value>::new());
 }
 
 #[test]
-fn an_editor_gives_things_other_names() {
+fn an_editor_renames_declarations() {
     let folder = folder("lsp-rename", &[("library.zeek", LIBRARY), ("main.zeek", MAIN)]);
     let uri = format!("file://{}/main.zeek", folder.display());
     let library = format!("file://{}/library.zeek", folder.display());
@@ -344,13 +344,13 @@ event zeek_init() { event seen(1.2.3.4); }
         let position = json!({ "line": line, "character": character });
         let params =
             json!({ "textDocument": { "uri": uri }, "position": position, "newName": new });
-        client.ask("hover", &uri, 0, 0);
-        let answer = client.answer("textDocument/rename", params);
+        client.request_at("hover", &uri, 0, 0);
+        let answer = client.respond("textDocument/rename", params);
         if let Some(error) = answer.get("error") {
             assert_eq!(error["code"], -32803, "{error}");
             return Err(error["message"].as_str().unwrap().to_owned());
         }
-        // Texts with the edits, from the last to the first.
+        // Applies the edits to the texts, the last one first.
         let mut texts = [main.clone(), LIBRARY.to_owned()];
         for (text, uri) in texts.iter_mut().zip([&uri, &library]) {
             let edits = answer["result"]["changes"][uri].as_array().cloned().unwrap_or_default();
@@ -385,7 +385,7 @@ event zeek_init() { event seen(1.2.3.4); }
     let texts = rename(6, 40, "ip").unwrap();
     assert_eq!(changed("address", "ip", &texts), (5, 1, 4), "{texts:?}");
     assert!(texts[0].contains("[$ip=a]") && texts[0].contains("Lib::Host($ip=a"), "{texts:?}");
-    // A local and its capture; a text with its name stays.
+    // A local and its capture; a string with the same text does not change.
     let texts = rename(10, 8, "base").unwrap();
     assert_eq!(changed("outer", "base", &texts), (5, 1, 4), "{texts:?}");
     // A type, named with and without its module.
@@ -394,7 +394,7 @@ event zeek_init() { event seen(1.2.3.4); }
     // An event, with its handlers.
     let texts = rename(8, 7, "met").unwrap();
     assert_eq!(changed("seen", "met", &texts), (3, 0, 3), "{texts:?}");
-    // What is refused.
+    // Refused names and positions.
     let refused = [
         (16, 7, "start", "a name of Zeek's own scripts"),
         (6, 14, "local", "`local` is no name"),
@@ -407,10 +407,10 @@ event zeek_init() { event seen(1.2.3.4); }
         let error = rename(line, character, new).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
-    let range = client.ask("prepareRename", &uri, 6, 14);
+    let range = client.request_at("prepareRename", &uri, 6, 14);
     assert_eq!(range["placeholder"], "add_name");
     assert_eq!(range["range"]["start"], json!({ "line": 6, "character": 12 }));
-    assert_eq!(client.ask("prepareRename", &uri, 16, 7), Value::Null);
+    assert_eq!(client.request_at("prepareRename", &uri, 16, 7), Value::Null);
     client.end();
 }
 
@@ -422,29 +422,29 @@ fn an_editor_is_served() {
     let mut client = Client::start();
     client.open(&uri, MAIN);
 
-    let hover = client.ask("hover", &uri, 6, 14);
+    let hover = client.request_at("hover", &uri, 6, 14);
     let shown = hover["contents"]["value"].as_str().unwrap();
     assert!(shown.contains("function Lib::add_name(h: Lib::Host, name: string): count"), "{shown}");
     assert!(shown.ends_with("Adds a name to a host.\n\nh: the host."), "{shown}");
     assert_eq!(client.findings(&uri), Vec::<Value>::new());
-    let field = client.ask("hover", &uri, 6, 43);
+    let field = client.request_at("hover", &uri, 6, 43);
     let shown = field["contents"]["value"].as_str().unwrap();
     assert!(
         shown.contains("Lib::Host$address: addr") && shown.ends_with("Its address."),
         "{shown}"
     );
-    let local = client.ask("hover", &uri, 6, 22);
+    let local = client.request_at("hover", &uri, 6, 22);
     assert!(local["contents"]["value"].as_str().unwrap().contains("local host: Lib::Host"));
 
-    let definition = client.ask("definition", &uri, 6, 14);
+    let definition = client.request_at("definition", &uri, 6, 14);
     assert_eq!(definition["uri"], library);
     assert_eq!(definition["range"]["start"]["line"], 13);
-    let definition = client.ask("definition", &uri, 5, 15);
+    let definition = client.request_at("definition", &uri, 5, 15);
     assert_eq!(
         (&definition["uri"], &definition["range"]["start"]["line"]),
         (&json!(uri), &json!(2))
     );
-    let references = client.ask("references", &uri, 5, 8);
+    let references = client.request_at("references", &uri, 5, 8);
     assert_eq!(references.as_array().unwrap().len(), 3, "{references}");
 
     let outline =
@@ -453,25 +453,25 @@ fn an_editor_is_served() {
         outline.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Main::hosts", "seen"]);
 
-    // While typing the text is not complete.
+    // Incomplete text, as while typing.
     let typing =
         MAIN.replace("\tprint Lib::add_name(host, \"x\"), host$address;\n", "\tprint host$\n");
     client.replace(&uri, 2, &typing);
-    let fields = client.ask("completion", &uri, 6, 12);
+    let fields = client.request_at("completion", &uri, 6, 12);
     assert_eq!(Client::labels(&fields), ["address", "names"]);
     assert_eq!(client.findings(&uri)[0]["code"], "syntax");
     let typing = MAIN.replace("print Lib::add_name(host, \"x\"), host$address;", "print Lib::ad");
     client.replace(&uri, 3, &typing);
-    assert_eq!(Client::labels(&client.ask("completion", &uri, 6, 14)), ["Lib::add_name"]);
+    assert_eq!(Client::labels(&client.request_at("completion", &uri, 6, 14)), ["Lib::add_name"]);
     let typing = MAIN.replace("print Lib::add_name(host, \"x\"), host$address;", "print ho");
     client.replace(&uri, 4, &typing);
-    let names = Client::labels(&client.ask("completion", &uri, 6, 9));
+    let names = Client::labels(&client.request_at("completion", &uri, 6, 9));
     assert!(
         names.starts_with(&["host".to_owned(), "hook".to_owned(), "hosts".to_owned()]),
         "{names:?}"
     );
 
-    // A type error, and text that is not saved in the file that it loads.
+    // A type error caused by unsaved text of a loaded file.
     client.open(
         &library,
         &LIBRARY.replace("name: string): count", "name: string): string").replace("|name|", "name"),
@@ -481,7 +481,7 @@ fn an_editor_is_served() {
         5,
         &MAIN.replace("print Lib", "local n: count = Lib").replace(", host$address", ""),
     );
-    client.ask("hover", &uri, 0, 0);
+    client.request_at("hover", &uri, 0, 0);
     let findings = client.findings(&uri);
     assert_eq!(findings[0]["code"], "type", "{findings:?}");
     assert_eq!(findings[0]["range"]["start"], json!({ "line": 6, "character": 18 }));

@@ -1,6 +1,6 @@
-//! SIGINT, SIGTERM and SIGHUP end a live analysis in order.
+//! SIGINT, SIGTERM and SIGHUP end runs after their output is complete.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -30,12 +30,12 @@ fn stopped_by(signal: Signal, s: &Scratch) -> Option<i32> {
     let mut input = child.stdin.take().unwrap();
     input.write_all(&sample()).unwrap();
     input.flush().unwrap();
-    // The folder is made once the capture's header was read, after the signals were taken over.
+    // The folder is created once the capture's header was read, after the signal handlers are installed.
     wait(|| s.path("logs").exists());
     thread::sleep(Duration::from_millis(300));
     kill_process(Pid::from_child(&child), signal).unwrap();
     if signal == Signal::INT {
-        // The first one waits for the end of the pipe.
+        // After the first signal, the command reads the pipe to its end.
         thread::sleep(Duration::from_millis(300));
         kill_process(Pid::from_child(&child), signal).unwrap();
     }
@@ -43,8 +43,8 @@ fn stopped_by(signal: Signal, s: &Scratch) -> Option<i32> {
     let mut sent = Instant::now();
     wait(|| {
         code = child.try_wait().unwrap().map(|status| status.code());
-        // On a machine without a free processor, the second signal may come before the first one is taken: both are one
-        // then.
+        // On a busy machine, the second signal may arrive before the first one is handled: the two count as one, and a
+        // third one is needed.
         if code.is_none() && signal == Signal::INT && sent.elapsed() > Duration::from_secs(5) {
             kill_process(Pid::from_child(&child), signal).unwrap();
             sent = Instant::now();
@@ -120,7 +120,7 @@ fn captures_that_a_script_writes_are_completed() {
     // The temporary file exists once the pipeline writes.
     wait(|| std::fs::read_dir(s.path("")).unwrap().count() > 2);
     thread::sleep(Duration::from_millis(100));
-    // Programs in the background of a shell inherit that SIGINT is ignored.
+    // Background processes of a shell inherit an ignored SIGINT.
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), ended.stderr.as_slice()), (Some(143), &b""[..]));
@@ -132,11 +132,11 @@ fn captures_that_a_script_writes_are_completed() {
     assert_eq!(packets.status.code(), Some(0));
 }
 
-/// A script that counts the packets of a pipe, with SIGINT as it is without a shell, and its standard input.
+/// Starts a script that reads a pipe, with the default handler of SIGINT. Returns its process and standard input.
 #[cfg(all(feature = "lua", target_os = "linux"))]
 fn counting(s: &Scratch, text: &str) -> (std::process::Child, std::process::ChildStdin) {
     let script = s.file("c.lua", text.as_bytes());
-    // Programs in the background of a shell inherit that SIGINT is ignored.
+    // Background processes of a shell inherit an ignored SIGINT.
     let mut child = std::process::Command::new("env");
     child.args(["--default-signal=INT"]).arg(gannet().get_program()).arg("run").arg(script);
     child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -188,7 +188,7 @@ fn a_second_interrupt_ends_a_script_at_once() {
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut dot).unwrap();
     let mut status = None;
     wait(|| {
-        // Two that come at the same time are one.
+        // Two signals in quick succession may count as one.
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         thread::sleep(Duration::from_millis(300));
         status = child.try_wait().unwrap();
@@ -210,9 +210,28 @@ fn a_script_that_writes_nothing_ends_at_once() {
     let mut child = gannet().arg("run").arg(&script).stdout(Stdio::piped()).spawn().unwrap();
     let mut on = [0; 3];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut on).unwrap();
-    // Programs in the background of a shell inherit that SIGINT is ignored.
+    // Background processes of a shell inherit an ignored SIGINT.
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(15));
+}
+
+#[test]
+fn a_script_that_loops_ends_with_the_second_signal_and_the_first_one_says_so() {
+    use std::io::BufRead as _;
+    let s = Scratch::new("zeek-loop");
+    let input = s.file("sample.pcap", &sample());
+    let code = "event zeek_init() { print \"on\"; flush_all(); while ( T ) { } }";
+    let mut child = gannet();
+    child.args(["zeek", "-b", "-e", code, "-r"]).arg(input).current_dir(s.path(""));
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut on = [0; 3];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut on).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let words = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut words = words.map(Result::unwrap);
+    assert!(words.any(|line| line.ends_with("another signal ends it at once")));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `gannet sql` and `gannet packets --where`.
 
-// Tests may unwrap; the lint knows that only of functions that are tests themselves.
+// Tests may unwrap; the lint allows it in test functions, but not in their helpers.
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn run(args: &[&str]) -> Run {
 }
 
 #[test]
-fn a_capture_is_asked_directly() {
+fn a_capture_is_queried_directly() {
     let s = Scratch::new("sql");
     let source = s.file("sample.pcap", &sample());
     let name = source.to_str().unwrap();
@@ -44,7 +44,7 @@ fn a_capture_is_asked_directly() {
     );
     let table = run(&["sql", "SELECT count(*) AS n, NULL AS none FROM conn", name, "--table"]);
     assert_eq!(table.stdout, "n   none\n────────\n10  -\n");
-    // An answer in a file is a log that can be asked.
+    // An answer in a file can be queried like a log.
     let file = s.path("answer.parquet");
     let file = file.to_str().unwrap();
     assert_eq!(run(&["sql", "SELECT * FROM conn", name, "--parquet", "-o", file]).code, 0);
@@ -61,7 +61,7 @@ fn a_capture_on_standard_input_is_one_table() {
     let ask = |sql: &str| Run::with_input(gannet().args(["sql", sql, "-"]), &sample());
     let all = ask("SELECT count(*) AS n FROM conn");
     assert_eq!((all.code, all.stdout.as_str(), all.stderr.as_str()), (0, "n\n10\n", ""));
-    // An upper bound of times does not end the analysis: the rest of the capture cannot be read again.
+    // An upper bound of times does not end the analysis of standard input, which cannot be read again.
     let early = ask("SELECT count(*) AS n FROM conn WHERE ts < '2100-01-01'");
     assert_eq!((early.code, early.stdout.as_str()), (0, "n\n10\n"));
     let twice = ask("SELECT c.uid FROM conn c JOIN dns d ON c.uid = d.uid");
@@ -84,7 +84,7 @@ fn a_capture_on_standard_input_is_one_table() {
 }
 
 #[test]
-fn errors_point_at_the_place_and_damage_has_a_code() {
+fn errors_point_at_their_position_and_damage_has_an_exit_code() {
     let s = Scratch::new("sql-errors");
     let source = s.file("sample.pcap", &sample());
     let name = source.to_str().unwrap();
@@ -111,7 +111,44 @@ fn errors_point_at_the_place_and_damage_has_a_code() {
 }
 
 #[test]
-fn a_query_without_enough_memory_has_a_code() {
+fn what_is_no_capture_and_no_log_is_named() {
+    let s = Scratch::new("sql-no-log");
+    fs::create_dir(s.path("empty")).unwrap();
+    s.file("notes.txt", b"a,b\n1,2\n");
+    for (path, words) in [
+        ("empty", "error: empty: a folder without captures and logs\n"),
+        ("notes.txt", "error: notes.txt: text that is no log: logs are TSV with Zeek's header"),
+        ("*.pcap", "error: *.pcap: no file matches this pattern\n"),
+    ] {
+        let mut command = gannet();
+        command.current_dir(s.path("")).args(["sql", "SELECT count(*) FROM conn", path]);
+        let run = Run::of(&mut command);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{path}");
+        assert!(run.stderr.starts_with(words), "{}", run.stderr);
+    }
+    let cut = run(&["sql", "SELECT 1 FROM conn WHERE"]);
+    assert_eq!(cut.stderr, "error: the query ends where an expression is expected\n");
+}
+
+#[test]
+fn commands_of_the_prompt_need_no_quotes() {
+    let s = Scratch::new("sql-commands");
+    let source = s.file("sample.pcap", &sample());
+    let name = source.to_str().unwrap();
+    let quoted = run(&["sql", ".schema conn", name]);
+    let plain = run(&["sql", ".schema", "conn", name]);
+    assert_eq!((plain.code, plain.stderr.as_str()), (0, ""));
+    assert!(plain.stdout == quoted.stdout && plain.stdout.starts_with("ts "), "{}", plain.stdout);
+    let wrong = run(&["sql", ".scheme", name]);
+    assert!(wrong.stderr.starts_with("error: no command is named '.scheme'"), "{}", wrong.stderr);
+    assert_eq!(wrong.code, 2);
+    let wrong = run(&["sql", ".schema con", name]);
+    assert!(wrong.stderr.contains("did you mean conn?"), "{}", wrong.stderr);
+    assert_eq!(wrong.code, 2);
+}
+
+#[test]
+fn a_query_without_enough_memory_has_an_exit_code() {
     let s = Scratch::new("sql-memory");
     let out = s.path("answer.csv");
     let sort = "SELECT value FROM generate_series(1, 400000) ORDER BY value % 1009, value";
@@ -170,7 +207,7 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     let s = Scratch::new("sql-several-captures");
     let whole = s.file("day/a.pcap", &sample());
     let name = whole.to_str().unwrap();
-    // Its first connection has the uid that is the first one of the other capture.
+    // The first connections of both captures have the same uid.
     let part = s.path("day/b.pcap");
     let part = part.to_str().unwrap();
     assert_eq!(run(&["filter", "tcp port 80", name, "-w", part]).code, 0);
@@ -184,20 +221,18 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     let all = of(name);
     assert_eq!(of(folder), all);
     assert_eq!(of(part), (2, String::new()));
-    // A uid of both captures is not one of a connection.
+    // A uid in both captures is ambiguous.
     let uid = run(&["sql", "SELECT uid FROM conn ORDER BY ts LIMIT 1", part]).stdout;
     let uid = uid.lines().nth(1).unwrap();
     let both = run(&["packets", "--uid", uid, folder]);
     assert_eq!(both.code, 0);
     assert!(both.stderr.contains(&format!("have a connection {uid} each")), "{}", both.stderr);
-    // An index of other options has other uids.
+    // An index with another seed has other uids.
     assert_eq!(run(&["index", "-q", "--seed", "7", name]).code, 0);
     let other = run(&["packets", "--where", "service = 'dns'", name]);
     assert!(
         other.code == 2
-            && other
-                .stderr
-                .contains("was made with --seed 7, and what is asked for with no options"),
+            && other.stderr.contains("was made with --seed 7, and this analysis uses no options"),
         "{}",
         other.stderr
     );
@@ -234,7 +269,7 @@ fn errors_of_conditions_show_the_condition() {
 }
 
 #[test]
-fn a_file_takes_the_answer_of_one_query() {
+fn a_file_holds_the_answer_of_one_query_only() {
     let s = Scratch::new("sql-several");
     let out = s.path("answer.csv");
     let out = out.to_str().unwrap();
@@ -255,16 +290,16 @@ fn the_packets_of_a_row_of_dns_are_the_query_and_its_answer() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let (client, server) = (address(1, 4_000), address(2, 53));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
-    // Without records that Zeek reads, an answer has no time in dns.log. Others have the same ends.
+    // An answer without records that Zeek parses has no rtt in dns.log. All queries have the same endpoints.
     const HTTPS: u16 = 65;
     for name in ["a.test", "b.test", "c.test"] {
         trace.lookup(client, server, (name, HTTPS), 0, &[]);
     }
-    // The number of the first one again.
+    // The id of the first query is used again.
     let [query, answer] = [0, 1].map(|n| trace.frames()[n].bytes.clone());
     trace.push(Interval::from_millis(5), query);
     trace.push(Interval::from_millis(5), answer);
-    // Over TCP, in three segments each; only one of these queries has an answer.
+    // Queries over TCP, in three segments each; only one has an answer.
     let framed = |message: Vec<u8>| [&(message.len() as u16).to_be_bytes()[..], &message].concat();
     let queries = [(7, "d.test"), (8, "e.test"), (9, "f.test")];
     let queries = queries.map(|(id, name)| framed(dns::query(id, name, dns::A)));
@@ -312,7 +347,7 @@ fn the_packets_of_rows_are_found_by_sql() {
     assert!(uids.len() == 2 && by_uid.lines().count() > 10, "{by_uid}");
     assert_eq!(lines(&["--where", "service = 'http'"]), by_uid);
     assert_eq!(lines(&["--where", "service = 'http'", "--rows", logs]), by_uid);
-    // One request of DNS: its query and its answer, though others have the same ends.
+    // A DNS request has two packets, its query and its answer, though other requests have the same endpoints.
     let query = run(&[
         "sql",
         "SELECT uid, query, rtt FROM dns WHERE rtt IS NOT NULL ORDER BY ts LIMIT 1",
@@ -331,7 +366,7 @@ fn the_packets_of_rows_are_found_by_sql() {
     .stdout;
     let rows: usize = rows.lines().nth(1).unwrap().parse().unwrap();
     assert_eq!(one.lines().count(), 2 * rows, "{one}");
-    // The packets of a request of HTTP begin with it, behind the handshake.
+    // The packets of an HTTP request begin with the request, after the handshake.
     let request = lines(&["--where", "uri = '/sightings'", "--log", "http"]);
     assert!(
         request.lines().count() > 1 && by_uid.contains(request.split(' ').next().unwrap()),
@@ -349,7 +384,7 @@ fn the_packets_of_rows_are_found_by_sql() {
         0
     );
     assert!(fs::metadata(&out).unwrap().len() > 100);
-    // From SQL to the numbers of packets.
+    // The function `packets` returns the numbers of packets.
     let numbers =
         run(&["sql", "SELECT packets(uid) AS p FROM conn WHERE service = 'http' LIMIT 1", name])
             .stdout;
@@ -385,7 +420,7 @@ fn a_path_that_is_missing_is_no_query() {
     let tables = run(&["sql", ".tables", source.to_str().unwrap()]);
     assert!(tables.code == 0 && tables.stdout.contains("conn\n"), "{}", tables.stderr);
     assert!(tables.stderr.contains("captures: "), "{}", tables.stderr);
-    // Of logs only those that the folder has, with their files.
+    // For a folder of logs, only its logs are listed, with their files.
     s.analyze("logs", &["--format", "parquet"], &source);
     let logs = s.path("logs");
     let listed = run(&["sql", ".tables", logs.to_str().unwrap()]).stdout;

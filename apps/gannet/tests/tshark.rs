@@ -1,7 +1,7 @@
-//! What tshark reads in the captures of LDAP, QUIC, PostgreSQL and Redis, against the logs.
+//! Compares logs with the output of tshark for captures of LDAP, QUIC, PostgreSQL and Redis.
 //!
-//! The captures lie in `conformance/captures` below `GANNET_SHARED` or `../shared`. Where they are not
-//! there, or tshark is not installed, the tests say that they were skipped.
+//! The captures are in `conformance/captures` below `GANNET_SHARED` or `../shared`. Where they are missing
+//! or tshark is not installed, the tests report that they are skipped.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -12,14 +12,14 @@ use std::process::Command;
 use crate::support::Run;
 use crate::support::Scratch;
 
-/// The captures of a protocol whose names begin so; `None`, and words, where they cannot be compared.
+/// The captures whose names begin with `prefix`. `None`, which is reported, if they or tshark are missing.
 fn captures(prefix: &str) -> Option<Vec<PathBuf>> {
     let beside =
         || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap().join("shared");
     let shared = std::env::var_os("GANNET_SHARED").map_or_else(beside, PathBuf::from);
     let folder = shared.join("conformance/captures");
     let Ok(suites) = folder.read_dir() else {
-        eprintln!("skipped: no captures: set GANNET_SHARED to where conformance/captures lies");
+        eprintln!("skipped: no captures: set GANNET_SHARED to the folder of conformance/captures");
         return None;
     };
     if Command::new("tshark").arg("--version").output().is_err() {
@@ -35,12 +35,12 @@ fn captures(prefix: &str) -> Option<Vec<PathBuf>> {
     Some(out)
 }
 
-/// Fields of the packets that a display filter of tshark lets through; several values of one field are
-/// separated by a bar.
+/// Fields of the packets that match a display filter of tshark; several values of one field are separated
+/// by a bar.
 fn tshark(capture: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-n").arg("-r").arg(capture).args(["-Y", filter, "-T", "fields"]);
-    // tshark goes by ports here.
+    // tshark recognizes PostgreSQL by its port.
     command.args(["-d", "tcp.port==15432,pgsql"]);
     command.args(["-E", "aggregator=|", "-E", "separator=/t"]);
     for field in fields {
@@ -70,8 +70,8 @@ fn log(test: &str, capture: &Path, name: &str, columns: &[&str]) -> Vec<Vec<Stri
     text.lines().filter(|l| !l.starts_with('#')).map(row).collect()
 }
 
-/// Asserts that each of tshark's findings is one of ours.
-fn assert_within(capture: &Path, theirs: &[String], ours: &[String]) {
+/// Asserts that `ours` contains all elements of `theirs`, each as often.
+fn assert_contains(capture: &Path, theirs: &[String], ours: &[String]) {
     let mut ours = ours.to_vec();
     for one in theirs {
         let at = ours.iter().position(|o| o == one);
@@ -82,31 +82,31 @@ fn assert_within(capture: &Path, theirs: &[String], ours: &[String]) {
 }
 
 #[test]
-fn searches_of_ldap() {
+fn ldap_searches_agree_with_tshark() {
     let Some(captures) = captures("ldap__") else { return };
     let mut count = 0;
     for capture in captures {
-        // Nested deeper than Zeek goes: no row is made of those.
+        // Requests nested beyond Zeek's limit have no rows.
         if capture.to_string_lossy().ends_with("-max-recursion.pcap") {
             assert!(log("ldap", &capture, "ldap_search", &["base_object"]).is_empty());
             continue;
         }
         let rows = tshark(&capture, "ldap.searchRequest_element", &["ldap.baseObject"]);
         let bases = rows.iter().flat_map(|r| r[0].split('|'));
-        // A base that is empty is the root, and not logged.
+        // An empty base is the root, and is logged as unset.
         let theirs: Vec<_> = bases.map(|b| if b.is_empty() { "-" } else { b }.to_owned()).collect();
         let ours = log("ldap", &capture, "ldap_search", &["base_object"]).concat();
-        assert_within(&capture, &theirs, &ours);
+        assert_contains(&capture, &theirs, &ours);
         count += theirs.len();
     }
     assert!(count >= 20, "only {count} searches");
 }
 
 #[test]
-fn names_in_hellos_of_quic() {
+fn quic_server_names_agree_with_tshark() {
     const FIELDS: &[&str] =
         &["udp.srcport", "tls.handshake.extensions_server_name", "quic.version"];
-    // Google's own versions carry TLS, too, but are another protocol.
+    // Google's versions of QUIC carry TLS, too, but have another packet format.
     const GOOGLES: &str = "0x5430";
     let mut count = 0;
     for prefix in ["quic__", "cfgs__default__pcap__quic", "quic_"] {
@@ -114,7 +114,7 @@ fn names_in_hellos_of_quic() {
         for capture in captures {
             let rows = tshark(&capture, "quic && tls.handshake.type == 1", FIELDS);
             let hellos = rows.iter().filter(|r| !r[1].is_empty() && !r[2].starts_with(GOOGLES));
-            // Those that are sent again count once.
+            // Retransmitted hellos count once.
             let first = |list: &str| list.split('|').next().unwrap_or_default().to_owned();
             let mut theirs: Vec<_> =
                 hellos.map(|r| format!("{} {}", first(&r[0]), first(&r[1]))).collect();
@@ -122,7 +122,7 @@ fn names_in_hellos_of_quic() {
             theirs.dedup();
             let ours = log("quic", &capture, "quic", &["id.orig_p", "server_name"]);
             let ours: Vec<_> = ours.iter().map(|r| r.join(" ")).collect();
-            assert_within(&capture, &theirs, &ours);
+            assert_contains(&capture, &theirs, &ours);
             count += theirs.len();
         }
     }
@@ -130,7 +130,7 @@ fn names_in_hellos_of_quic() {
 }
 
 #[test]
-fn queries_and_users_of_postgresql() {
+fn postgresql_queries_and_users_agree_with_tshark() {
     const COLUMNS: &[&str] = &["frontend", "frontend_arg", "user"];
     let Some(captures) = captures("postgresql__psql") else { return };
     let mut count = 0;
@@ -156,7 +156,7 @@ fn queries_and_users_of_postgresql() {
                 _ => None,
             })
             .collect();
-        assert_within(&capture, &theirs, &ours);
+        assert_contains(&capture, &theirs, &ours);
         assert_eq!(theirs.len(), ours.len(), "{}: {theirs:?} {ours:?}", capture.display());
         count += theirs.len();
     }
@@ -164,12 +164,12 @@ fn queries_and_users_of_postgresql() {
 }
 
 #[test]
-fn commands_of_redis() {
+fn redis_commands_agree_with_tshark() {
     const FIELDS: &[&str] = &["resp.array.length", "resp.bulk_string.value"];
     let Some(captures) = captures("redis__") else { return };
     let mut count = 0;
     for capture in captures {
-        // For Zeek, traffic that starts after a reply is not Redis.
+        // Zeek does not detect Redis in a connection that begins with a reply.
         if capture.ends_with("redis__start-with-server.pcapng") {
             continue;
         }
@@ -179,7 +179,7 @@ fn commands_of_redis() {
             for length in row[0].split('|') {
                 let length = length.parse().unwrap();
                 let command: Vec<_> = words.by_ref().take(length).collect();
-                // Of a command that goes on in another packet, tshark shows what is in this one.
+                // tshark shows only the part of a command that is in this packet.
                 if command.len() < length {
                     break;
                 }
@@ -189,7 +189,7 @@ fn commands_of_redis() {
                 });
             }
         }
-        // For Zeek, a client that sends an empty line is not a Redis client.
+        // Zeek does not detect Redis where the client sends an empty line.
         if capture.ends_with("redis__bulk-loading.pcap") {
             assert_eq!(theirs.pop().as_deref(), Some("ECHO"));
         }
@@ -197,13 +197,13 @@ fn commands_of_redis() {
             .iter()
             .map(|r| if r[0].eq_ignore_ascii_case("set") { r.join(" ") } else { r[0].clone() })
             .collect();
-        assert_within(&capture, &theirs, &ours);
+        assert_contains(&capture, &theirs, &ours);
         count += theirs.len();
     }
     assert!(count >= 20, "only {count} commands");
 }
 
-/// Text of hexadecimal digits.
+/// Decodes hexadecimal digits to text.
 fn text(hex: &str) -> String {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     let bytes: Vec<_> = hex.as_bytes().chunks(2).map(byte).collect();

@@ -1,6 +1,6 @@
 //! `gannet zeek -r`: handlers of scripts over a capture.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use gannet_synth::traffic::Kind;
 
 use crate::support::Scratch;
 
-/// Declares what it needs of Zeek's types itself.
+/// Declarations of the types and events that the scripts use, since Zeek's own scripts are not loaded.
 const TYPES: &str = "
 type conn_id: record { orig_h: addr; orig_p: port; resp_h: addr; resp_p: port; proto: count; };
 type endpoint: record { size: count; num_pkts: count &optional; };
@@ -56,7 +56,7 @@ fn over_sample(code: &str) -> String {
 }
 
 #[test]
-fn functions_and_events_of_the_language_are_there_without_the_scripts_of_zeek() {
+fn built_in_functions_and_events_need_no_scripts_of_zeek() {
     let code = r#"
         event zeek_init() { print fmt("%s %d", 10.0.0.0/8, |split_string("a,b", /,/)|), to_upper("x"); }
         event zeek_done() { print sort(vector(3, 1), function(a: count, b: count): int { return a < b ? -1 : 1; }); }
@@ -71,7 +71,7 @@ fn functions_and_events_of_the_language_are_there_without_the_scripts_of_zeek() 
 }
 
 #[test]
-fn the_first_file_with_an_error_is_the_last_one() {
+fn files_after_one_with_an_error_are_not_read() {
     let folder = Scratch::new("first-error");
     let wrong = |name: &str| format!("global {name}: count = \"text\";\n");
     folder.file("first.zeek", (wrong("a") + &wrong("b")).as_bytes());
@@ -129,7 +129,7 @@ fn handlers_run_over_a_capture_between_init_and_done() {
 }
 
 #[test]
-fn what_zeek_init_leaves_is_handled_with_the_first_packet() {
+fn events_queued_by_zeek_init_are_handled_with_the_first_packet() {
     let printed = over_sample(
         r#"
         global is_timed = function(): bool { return network_time() > double_to_time(0.0); };
@@ -145,7 +145,7 @@ fn what_zeek_init_leaves_is_handled_with_the_first_packet() {
 }
 
 #[test]
-fn events_of_the_end_reach_scripts() {
+fn events_at_the_end_reach_scripts() {
     let printed = over_sample(
         r#"
         type http_stats_rec: record { num_requests: count; num_replies: count; request_version: double; reply_version: double; };
@@ -188,9 +188,9 @@ fn timers_are_due_by_the_time_of_packets() {
     assert_eq!(printed, "T, T\n");
 }
 
-/// The first packet moves time on from 0: the timeout of a question asked before it is over as well.
+/// Network time jumps from 0 to the time of the first packet, beyond the timeout of `when` statements in `zeek_init`.
 #[test]
-fn answers_that_wait_for_the_first_packet_come_before_timeouts() {
+fn pending_results_precede_timeouts_at_the_first_packet() {
     let printed = over_sample(
         r#"
         module Storage;
@@ -230,7 +230,7 @@ fn time_advances_where_scripts_handle_no_packets() {
 }
 
 #[test]
-fn terminate_and_exit_end_the_reading() {
+fn terminate_and_exit_end_the_run() {
     let sample = sample();
     let code = format!(
         "{TYPES}
@@ -251,7 +251,7 @@ fn a_capture_that_is_missing_is_an_error() {
 }
 
 #[test]
-fn help_and_what_is_missing_are_one_line_away() {
+fn help_is_printed_and_missing_scripts_are_one_line() {
     let zeek = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
         let output = command.arg("zeek").args(args).env_remove("ZEEKPATH").output().unwrap();
@@ -287,7 +287,7 @@ fn scripts_among_the_captures_of_analyze_run() {
     command.args(["analyze", "-C"]).arg(sample()).arg(&script).env_remove("ZEEKPATH");
     let output = command.output().unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
-    // Without -b, scripts stand on Zeek's own.
+    // Without -b, scripts need Zeek's own scripts.
     assert!(words.contains("can't find Zeek's scripts"), "{words}");
     let refused = Command::new(env!("CARGO_BIN_EXE_gannet"))
         .args(["analyze", "--hash-files"])
@@ -302,7 +302,7 @@ fn scripts_among_the_captures_of_analyze_run() {
 }
 
 #[test]
-fn errors_name_the_connection_and_the_packet_once_a_place() {
+fn errors_name_the_connection_and_the_packet_once_per_location() {
     let code = format!(
         "{TYPES}event new_connection(c: connection) {{ local v = vector(1); print v[c$id$resp_p == 80/tcp ? 5 : 6]; }}"
     );
@@ -316,7 +316,7 @@ fn errors_name_the_connection_and_the_packet_once_a_place() {
     assert!(words.lines().last().unwrap().ends_with("9 times more"), "{words}");
 }
 
-/// What scripts come to with one thread, two and seven, which is the same.
+/// Output, errors and exit code of a script; asserts that they are equal with one, two and seven threads.
 fn with_threads(code: &str, capture: &Path) -> (String, String, Option<i32>) {
     let code = format!("{TYPES}{code}");
     let run = |threads: &str| {
@@ -332,8 +332,8 @@ fn with_threads(code: &str, capture: &Path) -> (String, String, Option<i32>) {
     alone
 }
 
-/// The same over a trace.
-fn over_trace(trace: &Trace, code: &str) -> (String, String, Option<i32>) {
+/// Like [`with_threads`], over a trace.
+pub(crate) fn over_trace(trace: &Trace, code: &str) -> (String, String, Option<i32>) {
     let s = Scratch::new("zeek-trace");
     with_threads(code, &s.file("trace.pcap", &crate::support::pcap(trace.frames())))
 }
@@ -391,7 +391,7 @@ fn events_of_a_message_have_records_of_their_own_where_a_script_changes_one() {
 }
 
 #[test]
-fn no_message_gets_the_record_of_another() {
+fn messages_do_not_share_records() {
     let code = format!(
         "{TYPES}
         type dns_msg: record {{ id: count; opcode: count; QR: bool; num_queries: count; }};
@@ -408,7 +408,7 @@ fn no_message_gets_the_record_of_another() {
         let mut trace = Trace::new(Time::from_secs(1_000), 1);
         let mut sum = 0;
         for n in 0..count {
-            // Each id comes twice in a row: two messages with equal records.
+            // Each id occurs twice in a row, so that two successive messages have equal records.
             let id = (n / 2 % 50_000) as u16;
             sum += 2 * u64::from(id);
             let client = SocketAddr::from(([10, 0, 0, 1], 10_000 + (n % 100) as u16));
@@ -445,7 +445,7 @@ fn errors_and_the_exit_status_of_scripts_are_the_same_for_any_number_of_threads(
 }
 
 #[test]
-fn scripts_that_steer_the_analysis_run_in_its_thread() {
+fn scripts_that_control_the_analysis_run_in_its_thread() {
     let sample = sample();
     let args = ["--threads", "2", "--verbose", "-C", "-r", sample.to_str().unwrap()];
     let says = |code: &str| {
@@ -472,7 +472,7 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
     let scheduled = "event late(c: connection) { print c$uid; }
         event new_connection(c: connection) { schedule 1sec { late(c) }; }";
     assert!(says(scheduled).ends_with("new_connection schedules an event with a connection"));
-    // A call with the usual value is no request.
+    // A call that sets the default value does not need the thread of the analysis.
     let usual = "type fa_file: record { id: string; };
         global file_new: event(f: fa_file);
         module Files;
@@ -488,7 +488,7 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
         format!("{usual} event file_new(f: fa_file) {{ Files::enable_reassembly(f); }}");
     let why = "enable_reassembly calls Files::__enable_reassembly";
     assert!(says(&otherwise).ends_with(why), "{}", says(&otherwise));
-    // Tunnels end with their connection: a hook that runs then has nothing to ask.
+    // Tunnels end with their connection, so a call in a hook that runs then has no effect.
     let ended = "module PacketAnalyzer::GTPV1;
         global remove_gtpv1_connection: function(cid: conn_id): bool;
         type Hook: hook(c: connection);
@@ -501,14 +501,15 @@ fn scripts_that_steer_the_analysis_run_in_its_thread() {
 }
 
 #[test]
-fn the_last_entry_of_a_step_ends_a_visit_of_a_table() {
+fn a_step_over_the_last_entry_completes_the_pass_over_a_table() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     for _ in 0..40 {
         let frame = frame::udp(address(1, 4_000), address(2, 9), 1, b"x");
         trace.push(Interval::from_secs(1), frame);
     }
-    // Two entries are a step: the visit that sees both is over, and the next begins ten seconds later, not one.
+    // A step checks two entries: both are checked in one step, which completes the pass over the table. The next pass
+    // begins after table_expire_interval, not after table_expire_delay.
     let code = "
         const table_expire_interval = 10sec;
         const table_expire_delay = 1sec;
@@ -542,7 +543,7 @@ fn scripts_read_how_much_was_acknowledged_and_missed() {
     tcp.reply(&[b'y'; 10]);
     tcp.close();
     for _ in 0..3 {
-        // A version 4 header that ends too early.
+        // A truncated IPv4 header.
         let frame = frame::udp(address(1, 4_000), address(2, 9_000), 1, b"x");
         trace.push(Interval::from_millis(1), frame[..30].to_vec());
     }
@@ -590,7 +591,7 @@ fn scripts_choose_the_ports_of_tunnels() {
 }
 
 #[test]
-fn tunnels_that_a_script_sets_stay() {
+fn tunnels_that_a_script_sets_are_kept() {
     let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
     let inner = frame::udp(address(4_000), address(9_000), 1, b"in");
     let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
@@ -617,7 +618,7 @@ fn tunnels_that_a_script_sets_stay() {
 }
 
 #[test]
-fn connections_within_tunnels_of_ip_have_no_addresses_of_the_link() {
+fn connections_within_ip_tunnels_have_no_link_layer_addresses() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let framed = frame::udp(address(1, 4_000), address(2, 9_000), 1, &[7; 40]);
     let inner = &framed[14..];
@@ -632,7 +633,7 @@ fn connections_within_tunnels_of_ip_have_no_addresses_of_the_link() {
 }
 
 #[test]
-fn a_tunnel_of_frames_is_named_once_among_the_analyzers_of_a_packet() {
+fn a_tunnel_of_frames_occurs_once_among_the_analyzers_of_a_packet() {
     let code = r#"
         global unknown_protocol: event(analyzer_name: string, protocol: count, first_bytes: string, analyzer_history: string_vec);
         event unknown_protocol(analyzer_name: string, protocol: count, first_bytes: string, analyzer_history: string_vec)
@@ -668,7 +669,7 @@ fn an_analyzer_is_disabled_once() {
 }
 
 #[test]
-fn sections_of_dns_that_scripts_ask_for_have_weirds() {
+fn dns_sections_requested_by_scripts_have_weirds() {
     let code = r#"
         const dns_skip_all_auth = T;
         const dns_skip_all_addl = F;
@@ -679,7 +680,7 @@ fn sections_of_dns_that_scripts_ask_for_have_weirds() {
         "#;
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let (client, server) = (address(1, 4_000), address(2, 53));
-    // A record of no data, with another one behind it.
+    // A resource record without data, followed by another one.
     let record = b"\x00\x00\x10\x00\x01\x00\x00\x00\x01\x00\x00";
     let head = b"\x12\x34\x81\x00\x00\x01\x00\x00\x00\x00\x00\x02\x01a\x00\x00\x01\x00\x01";
     let message = [&head[..], record, record].concat();
@@ -690,7 +691,7 @@ fn sections_of_dns_that_scripts_ask_for_have_weirds() {
 }
 
 #[test]
-fn no_event_is_lost_on_the_way_to_scripts() {
+fn scripts_receive_all_events() {
     for exchanges in [10, 1_000, 100_000] {
         let code = r#"
             global begun = 0; global ended = 0;
@@ -706,9 +707,9 @@ fn no_event_is_lost_on_the_way_to_scripts() {
 }
 
 #[test]
-fn connections_that_no_handler_keeps_show_the_same_as_those_that_one_keeps() {
+fn connections_are_the_same_whether_or_not_a_handler_stores_them() {
     const SHOWN: &str = "c$uid, c$id, c$orig$size, c$resp?$num_pkts, c$history, c$requests";
-    // Handlers read values; one keeps all connections, one changes every other one and one looks it up.
+    // Scripts that only read values; that store all connections, change every other one, or look it up.
     let reads = |what: &str| {
         format!(
             r#"
@@ -749,7 +750,7 @@ fn connections_that_no_handler_keeps_show_the_same_as_those_that_one_keeps() {
         let changed = of("if ( begun % 2 == 0 ) c$mark = 1;");
         let marks: usize =
             changed.lines().next().unwrap().rsplit(", ").next().unwrap().parse().unwrap();
-        // Each is seen again when it ends, and by its further requests.
+        // Each mark is counted at the end of its connection, and at each further request.
         assert!(marks >= begun.div_ceil(2), "{changed}");
     }
     let sample =
@@ -757,7 +758,7 @@ fn connections_that_no_handler_keeps_show_the_same_as_those_that_one_keeps() {
     let kept = "event connection_state_remove(c: connection) { local k = c; print ";
     assert_eq!(over_sample(&format!("{kept}{SHOWN}; }}")), sample);
     assert!(sample.lines().count() > 3, "{sample}");
-    // A `conn_id` that a script keeps stays the same when further events show other connections.
+    // A `conn_id` that a script stores does not change with the connections of later events.
     let now = over_sample("event connection_state_remove(c: connection) { print c$id; }");
     let later = over_sample(
         "global ids: vector of conn_id;
@@ -768,9 +769,9 @@ fn connections_that_no_handler_keeps_show_the_same_as_those_that_one_keeps() {
 }
 
 #[test]
-fn files_that_scripts_read_reach_the_analyzers_of_files_whole() {
+fn file_analyzers_receive_all_bytes_of_files_that_scripts_read() {
     let file = std::env::temp_dir().join(format!("gannet-input-{}", std::process::id()));
-    // Pieces of 1,024 bytes, and a part of one.
+    // Whole blocks of 1,024 bytes, and an incomplete one.
     for pieces in [0_usize, 10, 1_000, 20_000] {
         let size = pieces * 1_024 + 7;
         std::fs::write(&file, vec![b'x'; size]).unwrap();
@@ -838,7 +839,7 @@ fn scripts_write_streams_to_files() {
 }
 
 #[test]
-fn a_written_stream_says_what_is_missing_before_bytes_that_wait() {
+fn a_gap_is_written_before_the_bytes_after_it() {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let mut tcp = trace.connect(address(1, 4_000), address(2, 9_000));
@@ -846,7 +847,7 @@ fn a_written_stream_says_what_is_missing_before_bytes_that_wait() {
     tcp.lose(50);
     tcp.send(b"two");
     tcp.reply(b"x");
-    // Acknowledged before anything behind it comes.
+    // Missing bytes that are acknowledged before later bytes arrive.
     tcp.lose(20);
     tcp.reply(b"x");
     tcp.send(b"three");
@@ -883,8 +884,8 @@ fn identifiers_and_components_are_listed() {
     assert!(output(&["-NN"]).contains("    [Analyzer] HTTP (ANALYZER_HTTP)\n"));
 }
 
-/// What a script prints over one TCP connection to this port.
-fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String {
+/// The output of a script for one TCP connection to this port.
+pub(crate) fn over_connection(port: u16, exchange: &[(bool, &[u8])], code: &str) -> String {
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let mut tcp = trace.connect(address(1, 4_000), address(2, port));
@@ -934,7 +935,7 @@ fn scripts_stop_the_file_of_a_certificate() {
     for (handler, expected) in [
         (String::new(), format!("{sniffed}{hashes}over, 14\n")),
         ("event file_new(f: fa_file) { Files::__stop(f$id); }".to_owned(), String::new()),
-        // The type comes with the bytes, which count.
+        // The type is known once bytes were processed, which are hashed.
         (format!("{sniff} {{ Files::__stop(f$id); }}"), format!("{sniffed}{hashes}")),
     ] {
         let code = format!("{types} {handler}");
@@ -983,7 +984,7 @@ fn scripts_skip_contents_of_http_and_smtp() {
 }
 
 #[test]
-fn text_that_is_no_base64_is_an_error() {
+fn invalid_base64_is_an_error() {
     let code = r#"
         global decode_base64_conn: function(cid: conn_id, s: string, a: string &default=""): string;
         event new_connection(c: connection)
@@ -1001,7 +1002,7 @@ fn text_that_is_no_base64_is_an_error() {
 }
 
 #[test]
-fn texts_that_are_searched_for_all_matches_have_a_limit() {
+fn searches_for_all_matches_have_a_limit_of_length() {
     let code = r#"
         const max_find_all_string_length: int = 10;
         global net_weird: event(name: string, addl: string, source: string);
@@ -1049,7 +1050,7 @@ fn options_of_scripts_change_how_tcp_connections_are_followed() {
     let follow = |first: usize, options: &str, begin: fn(&mut Trace, SocketAddr, SocketAddr)| {
         let mut trace = Trace::new(Time::from_secs(1_000), 1);
         begin(&mut trace, client, server);
-        // The clock goes by packets.
+        // Packets of another connection advance network time.
         for second in 1..20 {
             trace.wait(Interval::from_millis(999));
             trace.ping(address(3, 0).ip(), address(4, 0).ip(), 7, second);
@@ -1066,7 +1067,7 @@ fn options_of_scripts_change_how_tcp_connections_are_followed() {
     let closed = |first, options| follow(first, options, |t, a, b| t.connect(a, b).close());
     assert_eq!(closed(0, ""), "new 0,over 5,");
     assert_eq!(closed(0, "const tcp_close_delay = 8 secs;"), "new 0,over 8,");
-    // A capture that begins with the SYN-ACK, and one that begins within the connection.
+    // Captures that begin with the SYN-ACK, or within the connection.
     assert_eq!(closed(1, ""), "new 0,over 5,");
     assert_eq!(closed(1, "const tcp_SYN_ack_ok = F;"), "new 0,over 5,");
     for first in [1, 2, 3] {
@@ -1076,7 +1077,7 @@ fn options_of_scripts_change_how_tcp_connections_are_followed() {
 }
 
 #[test]
-fn scripts_ask_the_resolver_of_the_system() {
+fn scripts_use_the_resolver_of_the_system() {
     let code = "
         event zeek_init()
             {
@@ -1152,7 +1153,7 @@ fn an_option_of_scripts_ends_connections_of_dns() {
     for (option, at) in [
         ("", "10\n"),
         ("const dns_session_timeout = 4 secs;", "4\n"),
-        // Less silence ends them before.
+        // The shorter inactivity timeout ends them first.
         ("const udp_inactivity_timeout = 2 secs;", "2\n"),
     ] {
         let (printed, errors, status) = over_trace(&trace, &format!("{option}{events}"));
@@ -1244,8 +1245,8 @@ fn scripts_read_and_set_the_state_of_a_login() {
             { print line, get_login_state(c$id), set_login_state(c$id, 2), get_login_state(c$id); }
         "#;
     let exchange: &[(bool, &[u8])] = &[(true, b"one\r\n"), (true, b"two\r\n")];
-    // Without texts of servers, the first line is one of them: the login is confused. Nothing more of what is skipped
-    // is reported.
+    // A line of the client before any text of the server makes the login confused (3). Once the script sets the state to
+    // skipping (2), lines are not reported.
     let printed = over_connection(23, exchange, code);
     assert_eq!(printed, "0, F\none, 3, T, 2\n");
 }
@@ -1310,7 +1311,7 @@ fn scripts_read_statistics_of_timers_and_reassembly() {
 }
 
 #[test]
-fn connections_of_as_many_packets_as_scripts_say_are_reported() {
+fn connections_with_a_number_of_packets_that_scripts_set_are_reported() {
     let code = r#"
         module ConnThreshold;
         export { const generic_packet_thresholds: set[count] = { 5, 2 } &redef; }
@@ -1423,7 +1424,7 @@ fn output_that_cannot_be_written_is_an_error() {
     let capture = ["-r", sample.to_str().unwrap()];
     let handler =
         format!("{TYPES} event connection_state_remove(c: connection) {{ print c$uid; }}");
-    // A file whose last reference goes, one that is open at the end, one that is closed.
+    // A file whose last reference is dropped, one that is open at the end, one that is closed.
     let dropped = r#"event zeek_init() { local f = open("/dev/full"); print f, "x"; }"#;
     let open = r#"global f = open("/dev/full"); event zeek_init() { print f, "x"; }"#;
     let closed = r#"event zeek_init() { local f = open("/dev/full"); print f, "x"; close(f); }"#;
@@ -1443,7 +1444,7 @@ fn output_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_cut_capture_is_an_error_behind_its_events() {
+fn a_truncated_capture_is_an_error_after_its_events() {
     let s = Scratch::new("zeek-cut");
     let cut = s.file("cut.pcap", &crate::support::sample()[..3_000]);
     let code = format!("{TYPES} event connection_state_remove(c: connection) {{ print c$uid; }}");
@@ -1452,7 +1453,7 @@ fn a_cut_capture_is_an_error_behind_its_events() {
     let says = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{says}");
     assert!(says.contains("cut short in packet 16"), "{says}");
-    // As `gannet analyze` shows it: a line alone has no empty line around it.
+    // As for `gannet analyze`: a single line has no empty lines around it.
     let rich = zeek(&["--diagnostics=rich", "-r", cut.to_str().unwrap()], &code);
     let rich = String::from_utf8(rich.stderr).unwrap();
     assert!(rich.starts_with("error: ") && rich.lines().count() == 1, "{rich}");
@@ -1521,7 +1522,7 @@ fn a_profile_that_does_not_fit_on_the_disk_fails_the_run() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_string_that_grows_without_end_ends_its_handler_only() {
+fn a_string_beyond_the_limit_ends_only_its_handler() {
     let code = "event zeek_done() &priority=1 { local s = \"0123456789\"; while ( T ) s = s + s; } \
                 event zeek_done() { print \"next\"; }";
     for (option, most) in [("--max-string=1M", "1048576"), ("--max-string=2k", "2048")] {
@@ -1539,7 +1540,7 @@ fn a_string_that_grows_without_end_ends_its_handler_only() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn names_that_are_not_utf_8_are_refused_in_words() {
+fn names_that_are_not_utf_8_are_refused_with_a_message() {
     use std::os::unix::ffi::OsStrExt as _;
     let name = std::ffi::OsStr::from_bytes(b"n\xff.zeek");
     let output = crate::support::gannet().args(["zeek", "-b"]).arg(name).output().unwrap();
@@ -1564,9 +1565,9 @@ fn saved_seeds_repeat_the_run() {
     assert_eq!(run(&["--load-seeds", seeds]).stdout, first.stdout);
 }
 
-/// Under seeds, connections have Zeek's names in the order in which events first show them: a weird does.
+/// With seeds, connections get Zeek's uids in the order in which events first refer to them; weirds are such events.
 #[test]
-fn a_weird_without_handlers_names_its_connection() {
+fn a_weird_without_handlers_assigns_the_uid_of_its_connection() {
     let s = Scratch::new("zeek-weird-names");
     let address = |n, port| SocketAddr::from(([10, 0, 0, n], port));
     let mut trace = Trace::new(Time::from_secs(1_000), 1);

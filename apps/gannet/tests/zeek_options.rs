@@ -1,6 +1,6 @@
 //! Options of `gannet zeek`: traces of events, coverage and profiles of scripts, and those that are refused.
 
-// A panic in a helper is a test's report.
+// Helpers of tests panic where a test fails.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -194,7 +194,7 @@ fn calls_and_their_stacks_have_zeeks_format() {
 }
 
 #[test]
-fn what_gannet_does_not_have_is_refused_with_a_reason() {
+fn options_that_gannet_lacks_are_refused_with_a_reason() {
     let folder = Scratch::new("refused");
     let refused: &[(&[&str], &str)] = &[
         (&["-c", "x"], "weird.log"),
@@ -243,7 +243,7 @@ fn what_gannet_does_not_have_is_refused_with_a_reason() {
 }
 
 #[test]
-fn what_is_asked_for_goes_to_standard_output() {
+fn versions_and_help_go_to_standard_output() {
     let folder = Scratch::new("asked");
     let (code, out, errors) = run(&mut command(&folder, &["--version"]));
     assert_eq!((code, errors.as_str()), (0, ""));
@@ -256,9 +256,9 @@ fn what_is_asked_for_goes_to_standard_output() {
 }
 
 #[test]
-fn a_capture_that_is_written_anew_is_one_without_packets_too() {
+fn an_existing_capture_is_replaced_even_without_packets() {
     let folder = Scratch::new("written");
-    folder.file("o.pcap", b"something else that is there");
+    folder.file("o.pcap", b"an existing file");
     let (code, ..) = run(&mut command(&folder, &["-b", "-w", "o.pcap", "-e", "print 1;"]));
     assert_eq!(code, 0);
     let header = std::fs::read(folder.path("o.pcap")).unwrap();

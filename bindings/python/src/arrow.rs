@@ -1,4 +1,4 @@
-//! Record batches by Arrow's C interfaces.
+//! Exports record batches through Arrow's C data interface.
 
 use arrow_array::Array;
 use arrow_array::RecordBatch;
@@ -16,14 +16,15 @@ use pyo3::types::PyCapsule;
 use crate::convert;
 use crate::errors;
 
-/// The schema of a log as a capsule.
+/// Returns the schema of a log as a capsule.
 #[pyfunction]
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     log: &str,
     settings: &str,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = schema_of(log, &convert::settings(settings)?).map_err(|e| errors::of(&e))?;
+    let schema =
+        schema_of(log, &convert::settings(settings)?).map_err(|e| errors::exception(&e))?;
     schema_to_capsule(py, &schema)
 }
 
@@ -32,7 +33,7 @@ fn schema_to_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'p
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// A stream of batches as a capsule.
+/// Returns a stream of batches as a capsule.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
@@ -44,7 +45,7 @@ fn invalid(error: arrow_schema::ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Rows of a log.
+/// A batch of rows of a log.
 #[pyclass(name = "Batch", module = "gannet", frozen)]
 pub(crate) struct PyBatch {
     pub(crate) log: &'static str,
@@ -65,7 +66,7 @@ impl PyBatch {
         self.rows.num_rows()
     }
 
-    /// Bytes of its columns.
+    /// Size of the columns in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.rows.get_array_memory_size()
@@ -79,19 +80,19 @@ impl PyBatch {
         format!("<gannet.Batch of {}: {} rows>", self.log, self.rows.num_rows())
     }
 
-    /// The schema by Arrow's C interface.
+    /// The schema through Arrow's C data interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_to_capsule(py, &self.rows.schema())
     }
 
-    /// The rows by Arrow's C interface: nothing is copied.
+    /// The rows through Arrow's C data interface, without a copy.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A request that may be left alone, by the interface's rules.
+        // The specification allows a producer to ignore the requested schema.
         let _ = requested_schema;
         let schema = schema_to_capsule(py, &self.rows.schema())?;
         let rows = StructArray::from(self.rows.clone());

@@ -1,4 +1,4 @@
-//! Settings from their JSON.
+//! Parses settings from JSON.
 
 use gannet_task::Settings;
 use pyo3::exceptions::PyValueError;
@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// What Python's side wrote as JSON.
+/// Parses the settings that the Python code serialized as JSON.
 pub(crate) fn settings(json: &str) -> PyResult<Settings> {
-    let value = value(json)?;
-    Settings::from_json(&value).map_err(|error| errors::of(&error))
+    let value = parse_json(json)?;
+    Settings::from_json(&value).map_err(|error| errors::exception(&error))
 }
 
-pub(crate) fn value(json: &str) -> PyResult<serde_json::Value> {
+pub(crate) fn parse_json(json: &str) -> PyResult<serde_json::Value> {
     serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Errors as Python exceptions.
+//! Converts errors to Python exceptions.
 
 use std::ffi::CString;
 use std::io;
@@ -10,20 +10,20 @@ use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The exception for an error of an analysis.
-pub(crate) fn of(error: &gannet_task::Error) -> PyErr {
+/// Returns the exception for an error of an analysis.
+pub(crate) fn exception(error: &gannet_task::Error) -> PyErr {
     use gannet_task::Error as E;
     match error {
-        E::Capture(error) => of_capture(error),
+        E::Capture(error) => capture_exception(error),
         E::Analysis(_) | E::Columns(_) => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }
 }
 
-/// Warns in Python.
+/// Issues Python warnings.
 ///
 /// # Errors
-/// The warning as an exception, where Python's filters of warnings ask for it.
+/// The warning as an exception, if Python's warning filters turn it into one.
 pub(crate) fn warn(remarks: &[String]) -> PyResult<()> {
     if remarks.is_empty() {
         return Ok(());
@@ -35,15 +35,15 @@ pub(crate) fn warn(remarks: &[String]) -> PyResult<()> {
     })
 }
 
-/// The exception for an error of a capture: `gannet.CaptureError`, with file, packet and offset; what the system
-/// refused is an `OSError` of its kind.
-pub(crate) fn of_capture(error: &gannet_capture::Error) -> PyErr {
+/// Returns the exception for an error of a capture: `gannet.CaptureError` with file, packet and offset, or for an I/O
+/// error the subclass of `OSError`.
+pub(crate) fn capture_exception(error: &gannet_capture::Error) -> PyErr {
     use gannet_capture::Error as E;
     let (file, packet, offset) = match error {
         E::Damaged { file, packet, offset, .. } | E::Cut { file, packet, offset, .. } => {
             (file, Some(*packet), Some(*offset))
         }
-        E::Io { file, source } => return of_file(file, source),
+        E::Io { file, source } => return io_exception(file, source),
         E::NotACapture { file, .. } | E::Unsupported { file, .. } => (file, None, None),
         _ => return PyRuntimeError::new_err(error.to_string()),
     };
@@ -57,19 +57,19 @@ pub(crate) fn of_capture(error: &gannet_capture::Error) -> PyErr {
     })
 }
 
-/// The exception for an error of an index.
-pub(crate) fn of_index(error: &gannet_index::Error) -> PyErr {
+/// Returns the exception for an error of an index.
+pub(crate) fn index_exception(error: &gannet_index::Error) -> PyErr {
     use gannet_index::Error as E;
     match error {
-        E::Capture(error) => of_capture(error),
-        E::Io(file, source) => of_file(file, source),
+        E::Capture(error) => capture_exception(error),
+        E::Io(file, source) => io_exception(file, source),
         error => PyOSError::new_err(error.to_string()),
     }
 }
 
-/// The exception for a file that the system does not read or write: what a file object raised, or an `OSError` of its
-/// kind, as Python makes it.
-fn of_file(file: &Path, source: &io::Error) -> PyErr {
+/// Returns the exception for an I/O error: the exception that a file object raised, or the subclass of `OSError` for
+/// the error number.
+fn io_exception(file: &Path, source: &io::Error) -> PyErr {
     Python::attach(|py| {
         if let Some(raised) = source.get_ref().and_then(|e| e.downcast_ref::<PyErr>()) {
             return raised.clone_ref(py);
@@ -78,8 +78,8 @@ fn of_file(file: &Path, source: &io::Error) -> PyErr {
             let os = py.get_type::<PyOSError>();
             let name = file.display().to_string();
             match source.raw_os_error() {
-                // With a number OSError becomes FileNotFoundError and the like; the text is Python's, since Rust's has the
-                // number as well.
+                // With an error number, OSError creates the subclass, such as FileNotFoundError. The text is Python's,
+                // because Rust's also contains the number.
                 Some(code) => {
                     let text = py.import("os")?.call_method1("strerror", (code,))?;
                     os.call1((code, text, name))

@@ -1,4 +1,4 @@
-//! Events for Python, as JSON lines.
+//! Events for Python, serialized as JSON lines.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -27,50 +27,50 @@ use crate::gil;
 use crate::source;
 use crate::source::Source;
 
-/// Bytes of lines that are handed over at a time, about.
-const CHUNK: usize = 64 << 10;
-/// Chunks that wait at the most.
-const WAITING: usize = 4;
+/// Approximate size of a chunk of lines in bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Maximum number of queued chunks.
+const MAX_QUEUED_CHUNKS: usize = 4;
 
 enum Item {
     Lines(Vec<u8>),
     Damage(gannet_capture::Error),
-    /// With remarks about the filter.
+    /// The end of the analysis, with warnings about the filter.
     End(Result<Vec<String>, gannet_task::Error>),
 }
 
-/// Events of captures.
+/// An analysis that returns events.
 #[pyclass(module = "gannet", frozen)]
 pub(crate) struct EventRun {
-    from: Mutex<Option<Receiver<Item>>>,
+    receiver: Mutex<Option<Receiver<Item>>>,
     damage: Mutex<Vec<gannet_capture::Error>>,
 }
 
 #[pymethods]
 impl EventRun {
-    /// Of a list of pairs of a source and its name, with the events of these names.
+    /// Starts an analysis of `sources`, a list of pairs of a source and its name, with the events `names`.
     #[new]
     fn new(sources: &Bound<'_, PyAny>, names: Vec<String>, settings: &str) -> PyResult<Self> {
         let sources = Source::all(sources)?;
         let settings = convert::settings(settings)?;
-        let mut options = settings.options().map_err(|error| errors::of(&error))?;
+        let mut options = settings.options().map_err(|error| errors::exception(&error))?;
         options.logs.selection = Selection::of(Vec::<String>::new());
-        let (to, from) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(MAX_QUEUED_CHUNKS);
         let work = move || {
-            let done = analyse(options, sources, &names, &to);
-            // A receiver that is gone needs no end.
-            let _ = to.send(Item::End(done));
+            let done = analyse(options, sources, &names, &sender);
+            // Sending fails if the receiver was dropped.
+            let _ = sender.send(Item::End(done));
         };
         thread::Builder::new().name("gannet-events".into()).spawn(work)?;
-        Ok(Self { from: Mutex::new(Some(from)), damage: Mutex::default() })
+        Ok(Self { receiver: Mutex::new(Some(receiver)), damage: Mutex::default() })
     }
 
-    /// Some lines of JSON; `None` after the last.
+    /// Returns a chunk of JSON lines; `None` at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
             let item = gil::wait(|time| {
-                let from = self.from.lock().unwrap_or_else(PoisonError::into_inner);
-                match from.as_ref().map(|from| from.recv_timeout(time)) {
+                let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+                match receiver.as_ref().map(|receiver| receiver.recv_timeout(time)) {
                     Some(Ok(item)) => Some(item),
                     Some(Err(RecvTimeoutError::Timeout)) => None,
                     Some(Err(RecvTimeoutError::Disconnected)) | None => {
@@ -85,22 +85,22 @@ impl EventRun {
                 }
                 Item::End(end) => {
                     self.close();
-                    let remarks = end.map_err(|error| errors::of(&error))?;
+                    let remarks = end.map_err(|error| errors::exception(&error))?;
                     return errors::warn(&remarks).map(|()| None);
                 }
             }
         }
     }
 
-    /// The exceptions for what could not be read to its end.
+    /// Returns the exceptions for captures that could not be read completely.
     fn damage(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        damage.iter().map(|e| errors::of_capture(e).into_value(py).into_any()).collect()
+        damage.iter().map(|e| errors::capture_exception(e).into_value(py).into_any()).collect()
     }
 
-    /// Ends the analysis.
+    /// Cancels the analysis.
     fn close(&self) {
-        *self.from.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.receiver.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -108,26 +108,27 @@ fn analyse(
     options: Options,
     sources: Vec<Source>,
     names: &[String],
-    to: &SyncSender<Item>,
+    sender: &SyncSender<Item>,
 ) -> Result<Vec<String>, gannet_task::Error> {
     let filter = options.filter.clone();
     let mut stream = source::open(sources)?;
     let interest = Interest::of(gannet_engine::events(), |d| names.iter().any(|n| n == d.name));
     let closed = Arc::new(AtomicBool::new(false));
-    let lines = Lines { to: to.clone(), lines: Vec::new(), closed: Arc::clone(&closed) };
+    let lines =
+        JsonListener { sender: sender.clone(), lines: Vec::new(), closed: Arc::clone(&closed) };
     let mut engine = Engine::with_listener(options, interest, Box::new(lines));
     while !closed.load(Ordering::Relaxed) {
         match stream.next_batch() {
             Ok(Some(batch)) => engine.batch(&batch)?,
             Ok(None) => break,
             Err(error) => {
-                if to.send(Item::Damage(error)).is_err() {
+                if sender.send(Item::Damage(error)).is_err() {
                     break;
                 }
             }
         }
     }
-    // The listener hands over its last lines when it is dropped.
+    // The listener sends its last lines when it is dropped.
     let (statistics, _) = engine.finish()?;
     match &filter {
         Some(filter) => gannet_task::check_answered(filter, statistics.packets),
@@ -135,45 +136,45 @@ fn analyse(
     }
 }
 
-struct Lines {
-    to: SyncSender<Item>,
+struct JsonListener {
+    sender: SyncSender<Item>,
     lines: Vec<u8>,
-    /// The receiver of the lines is gone.
+    /// Whether the receiver was dropped.
     closed: Arc<AtomicBool>,
 }
 
-impl Lines {
-    fn hand_over(&mut self) {
+impl JsonListener {
+    fn send_lines(&mut self) {
         let lines = std::mem::take(&mut self.lines);
-        if !lines.is_empty() && self.to.send(Item::Lines(lines)).is_err() {
+        if !lines.is_empty() && self.sender.send(Item::Lines(lines)).is_err() {
             self.closed.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl Listener for Lines {
+impl Listener for JsonListener {
     fn event(&mut self, event: &Raised<'_>) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
         write_json(&mut self.lines, event);
         self.lines.push(b'\n');
-        if self.lines.len() >= CHUNK {
-            self.hand_over();
+        if self.lines.len() >= CHUNK_BYTES {
+            self.send_lines();
         }
     }
 }
 
-impl Drop for Lines {
+impl Drop for JsonListener {
     fn drop(&mut self) {
-        self.hand_over();
+        self.send_lines();
     }
 }
 
-/// A parameter: its name, Zeek's type, whether it may be unset, what it is.
+/// A parameter: name, Zeek's type, whether it may be unset, and description.
 type Param = (&'static str, String, bool, &'static str);
 
-/// All events: name, what it reports, whether it comes only where it is asked for by name, parameters.
+/// Returns all events: name, description, whether it is raised only if requested by name, and parameters.
 #[pyfunction]
 pub(crate) fn event_declarations() -> Vec<(&'static str, String, bool, Vec<Param>)> {
     let param = |p: &gannet_event::Param| (p.name, p.ty.to_string(), p.optional, p.doc.trim());

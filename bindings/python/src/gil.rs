@@ -1,4 +1,4 @@
-//! Whether this thread holds the interpreter's lock, and whether it is the one that handles signals.
+//! Waits with signal handling, whether or not the thread holds the GIL.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -6,36 +6,36 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// Signals are looked for this often.
-const OFTEN: Duration = Duration::from_millis(50);
+/// Interval between checks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 unsafe extern "C" {
-    /// 1 where this thread holds the lock. Every CPython since 3.4 exports it; only the headers of the limited
-    /// API leave it out.
+    /// Returns 1 if this thread holds the GIL. CPython has exported it since 3.4, but the headers of the limited API
+    /// omit it.
     safe fn PyGILState_Check() -> c_int;
 }
 
-/// Calls `next` until it returns a value, from any thread, with the interpreter's lock or without. The lock is free while
+/// Calls `next` until it returns a value, and handles signals. The thread may hold the GIL, which is released while
 /// `next` runs.
 ///
 /// # Errors
-/// The exception that a handler of a signal raised.
+/// The exception that a signal handler raised.
 pub(crate) fn wait<T: Send>(mut next: impl FnMut(Duration) -> Option<T> + Send) -> PyResult<T> {
     if PyGILState_Check() == 1 {
         return Python::attach(|py| {
             loop {
-                let got = py.detach(|| next(OFTEN));
+                let value = py.detach(|| next(SIGNAL_INTERVAL));
                 py.check_signals()?;
-                if let Some(got) = got {
-                    return Ok(got);
+                if let Some(value) = value {
+                    return Ok(value);
                 }
             }
         });
     }
     let is_main = is_main_thread();
     loop {
-        if let Some(got) = next(OFTEN) {
-            return Ok(got);
+        if let Some(value) = next(SIGNAL_INTERVAL) {
+            return Ok(value);
         }
         if is_main {
             Python::attach(|py| py.check_signals())?;
@@ -43,7 +43,7 @@ pub(crate) fn wait<T: Send>(mut next: impl FnMut(Duration) -> Option<T> + Send) 
     }
 }
 
-/// Python runs handlers of signals in the thread that the process began with.
+/// Whether this is the process's main thread, in which Python runs signal handlers.
 fn is_main_thread() -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -57,8 +57,8 @@ fn is_main_thread() -> bool {
     }
 }
 
-/// Has the interpreter raise `KeyboardInterrupt` as soon as it goes on.
+/// Makes the interpreter raise `KeyboardInterrupt` when it resumes.
 pub(crate) fn interrupt_again() {
-    // SAFETY: it only sets a flag, and may be called without the lock.
+    // SAFETY: it only sets a flag, and may be called without the GIL.
     unsafe { pyo3::ffi::PyErr_SetInterrupt() };
 }

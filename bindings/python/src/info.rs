@@ -1,4 +1,4 @@
-//! What captures hold, and what logs there are.
+//! Metadata of captures, packet indexes, and declarations of logs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,39 +21,40 @@ use crate::errors;
 use crate::gil;
 use crate::source::Source;
 
-/// The version of gannet.
+/// Returns the version of gannet.
 #[pyfunction]
 pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// What a capture holds, as JSON.
+/// Returns the metadata of captures as JSON.
 #[pyfunction]
 pub(crate) fn info(source: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let sources = Source::all(source)?;
-    let (to, from) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     thread::Builder::new().name("gannet-info".into()).spawn(move || {
         let read = |source: Source| Ok(Info::read(reader(source)?).json());
-        to.send(sources.into_iter().map(read).collect::<Result<Vec<_>, _>>())
+        sender.send(sources.into_iter().map(read).collect::<Result<Vec<_>, _>>())
     })?;
-    gil::wait(move |time| from.recv_timeout(time).ok())?.map_err(|e| errors::of_capture(&e))
+    gil::wait(move |time| receiver.recv_timeout(time).ok())?
+        .map_err(|e| errors::capture_exception(&e))
 }
 
 fn reader(source: Source) -> Result<Reader, gannet_capture::Error> {
     source.reader(Access::Read)
 }
 
-/// Notes which packets of a capture belong to which connection; returns how many packets and uids there are.
+/// Writes an index of the packets of each connection. Returns the numbers of packets and uids.
 #[pyfunction]
 pub(crate) fn index(path: PathBuf, settings: &str) -> PyResult<(u64, u64)> {
     let settings = convert::settings(settings)?;
-    let mut options = settings.options().map_err(|error| errors::of(&error))?;
+    let mut options = settings.options().map_err(|error| errors::exception(&error))?;
     options.logs.selection = Selection::of(Vec::<String>::new());
-    let (to, from) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     thread::Builder::new()
         .name("gannet-index".into())
-        .spawn(move || to.send(build(&path, options)))?;
-    let (packets, lists) = gil::wait(move |time| from.recv_timeout(time).ok())??;
+        .spawn(move || sender.send(build(&path, options)))?;
+    let (packets, lists) = gil::wait(move |time| receiver.recv_timeout(time).ok())??;
     Ok((packets, lists))
 }
 
@@ -61,7 +62,7 @@ fn build(path: &PathBuf, mut options: Options) -> PyResult<(u64, u64)> {
     let builder = Arc::new(Builder::new(Analysis::of(&options)));
     options.index = Some(builder.clone());
     let mut stream = Stream::open(std::slice::from_ref(path), gannet_capture::Options::default())
-        .map_err(|error| errors::of_capture(&error))?;
+        .map_err(|error| errors::capture_exception(&error))?;
     builder.keep_restarts(&mut stream);
     let mut engine = Engine::new(options);
     loop {
@@ -71,27 +72,27 @@ fn build(path: &PathBuf, mut options: Options) -> PyResult<(u64, u64)> {
                 builder.batch(&batch);
             }
             Ok(None) => break,
-            // The packets before the damage are indexed; who reads the capture reports it.
+            // The packets before the damage are indexed. Readers of the capture report the damage.
             Err(_) => {}
         }
     }
     engine.finish()?;
-    let built = builder.write(path).map_err(|error| errors::of_index(&error))?;
+    let built = builder.write(path).map_err(|error| errors::index_exception(&error))?;
     Ok((built.packets, built.lists))
 }
 
-/// Names of the logs that settings select.
+/// Returns the names of the logs that the settings select.
 #[pyfunction]
 pub(crate) fn log_names(settings: &str) -> PyResult<Vec<&'static str>> {
     let settings = convert::settings(settings)?;
-    settings.options().map_err(|error| errors::of(&error))?;
+    settings.options().map_err(|error| errors::exception(&error))?;
     Ok(settings.paths())
 }
 
-/// A column: its name, Zeek's type, what it is, and whether it is optional.
+/// A column: name, Zeek's type, description, and whether it is optional.
 type Column = (&'static str, String, &'static str, bool);
 
-/// All logs: name, what a row is, whether it is written only where it is asked for, columns.
+/// Returns all logs: name, description, whether it is written only if requested, and columns.
 #[pyfunction]
 pub(crate) fn log_declarations() -> Vec<(&'static str, &'static str, bool, Vec<Column>)> {
     let column = |f: &gannet_log::Field| (f.name, f.ty.to_string(), f.doc.trim(), f.optional);

@@ -30,16 +30,17 @@ use crate::gil;
 use crate::source;
 use crate::source::Source;
 
-/// Packets, and bytes of them, that are handed over at a time at the most.
-const CHUNK: usize = 256;
+/// Maximum number of packets in a chunk.
+const CHUNK_PACKETS: usize = 256;
+/// Approximate maximum size of a chunk in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
-/// How long an interrupt waits for the end of a file that is written.
-const ENDING: Duration = Duration::from_secs(5);
+/// How long an interrupted `filter_to` waits for the output file to be completed.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A packet: nanoseconds since 1970, bytes on the wire, link type, number, bytes.
-struct Owned(i64, u32, u16, u64, Vec<u8>);
+/// A copied packet: time in nanoseconds since 1970, length on the wire, link type, number, and data.
+struct PacketCopy(i64, u32, u16, u64, Vec<u8>);
 
-impl Owned {
+impl PacketCopy {
     fn of(packet: &Packet<'_>) -> Self {
         let Packet { time, wire_len, link_type, number, data, .. } = *packet;
         Self(time.as_nanos(), wire_len, link_type.0, number, data.to_vec())
@@ -48,48 +49,49 @@ impl Owned {
 
 type PyPacket<'py> = (i64, u32, u16, u64, Bound<'py, PyBytes>);
 
-fn to_python(py: Python<'_>, packets: Vec<Owned>) -> Vec<PyPacket<'_>> {
-    let packet =
-        |Owned(time, wire, link, number, data)| (time, wire, link, number, PyBytes::new(py, &data));
+fn to_python(py: Python<'_>, packets: Vec<PacketCopy>) -> Vec<PyPacket<'_>> {
+    let packet = |PacketCopy(time, wire, link, number, data)| {
+        (time, wire, link, number, PyBytes::new(py, &data))
+    };
     packets.into_iter().map(packet).collect()
 }
 
 enum Item {
-    Packets(Vec<Owned>),
+    Packets(Vec<PacketCopy>),
     Damage(gannet_capture::Error),
-    /// With remarks about the filter.
+    /// The end of the stream, with warnings about the filter.
     End(Result<Vec<String>, gannet_task::Error>),
 }
 
-/// The packets of captures that match a filter.
+/// A stream of the packets that match a filter.
 #[pyclass(module = "gannet", frozen)]
 pub(crate) struct PacketRun {
-    from: Mutex<Option<Receiver<Item>>>,
+    receiver: Mutex<Option<Receiver<Item>>>,
     damage: Mutex<Vec<gannet_capture::Error>>,
 }
 
 #[pymethods]
 impl PacketRun {
-    /// Of a list of pairs of a source and its name.
+    /// Starts to read `sources`, a list of pairs of a source and its name.
     #[new]
     fn new(sources: &Bound<'_, PyAny>, filter: &str) -> PyResult<Self> {
         let sources = Source::all(sources)?;
         let filter = parse(filter)?;
-        let (to, from) = sync_channel(2);
+        let (sender, receiver) = sync_channel(2);
         thread::Builder::new().name("gannet-filter".into()).spawn(move || {
-            let done = read(&filter, sources, &to);
-            // A receiver that is gone needs no end.
-            let _ = to.send(Item::End(done));
+            let done = read(&filter, sources, &sender);
+            // Sending fails if the receiver was dropped.
+            let _ = sender.send(Item::End(done));
         })?;
-        Ok(Self { from: Mutex::new(Some(from)), damage: Mutex::default() })
+        Ok(Self { receiver: Mutex::new(Some(receiver)), damage: Mutex::default() })
     }
 
-    /// Some packets; `None` after the last.
+    /// Returns a chunk of packets; `None` at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<PyPacket<'py>>>> {
         loop {
             let item = gil::wait(|time| {
-                let from = self.from.lock().unwrap_or_else(PoisonError::into_inner);
-                match from.as_ref().map(|from| from.recv_timeout(time)) {
+                let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+                match receiver.as_ref().map(|receiver| receiver.recv_timeout(time)) {
                     Some(Ok(item)) => Some(item),
                     Some(Err(RecvTimeoutError::Timeout)) => None,
                     Some(Err(RecvTimeoutError::Disconnected)) | None => {
@@ -103,18 +105,18 @@ impl PacketRun {
                     self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(error);
                 }
                 Item::End(end) => {
-                    *self.from.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                    let remarks = end.map_err(|error| errors::of(&error))?;
+                    *self.receiver.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    let remarks = end.map_err(|error| errors::exception(&error))?;
                     return errors::warn(&remarks).map(|()| None);
                 }
             }
         }
     }
 
-    /// The exceptions for what could not be read to its end.
+    /// Returns the exceptions for captures that could not be read completely.
     fn damage(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        damage.iter().map(|e| errors::of_capture(e).into_value(py).into_any()).collect()
+        damage.iter().map(|e| errors::capture_exception(e).into_value(py).into_any()).collect()
     }
 }
 
@@ -125,7 +127,7 @@ fn parse(filter: &str) -> PyResult<Filter> {
 fn read(
     filter: &Filter,
     sources: Vec<Source>,
-    to: &SyncSender<Item>,
+    sender: &SyncSender<Item>,
 ) -> Result<Vec<String>, gannet_task::Error> {
     let mut stream = source::open(sources)?;
     let (mut packets, mut bytes) = (Vec::new(), 0);
@@ -137,10 +139,10 @@ fn read(
                         continue;
                     }
                     bytes += packet.data.len();
-                    packets.push(Owned::of(&packet));
-                    if packets.len() >= CHUNK || bytes >= CHUNK_BYTES {
+                    packets.push(PacketCopy::of(&packet));
+                    if packets.len() >= CHUNK_PACKETS || bytes >= CHUNK_BYTES {
                         bytes = 0;
-                        if to.send(Item::Packets(std::mem::take(&mut packets))).is_err() {
+                        if sender.send(Item::Packets(std::mem::take(&mut packets))).is_err() {
                             return Ok(Vec::new());
                         }
                     }
@@ -148,30 +150,31 @@ fn read(
             }
             Ok(None) => break,
             Err(error) => {
-                if to.send(Item::Damage(error)).is_err() {
+                if sender.send(Item::Damage(error)).is_err() {
                     return Ok(Vec::new());
                 }
             }
         }
     }
-    // A receiver that is gone needs none.
-    let _ = to.send(Item::Packets(packets));
+    // Sending fails if the receiver was dropped.
+    let _ = sender.send(Item::Packets(packets));
     gannet_task::check_answered(filter, stream.packets())
 }
 
-/// What was filtered.
+/// Result of `filter_to`.
 struct Filtered {
-    /// Packets that were read.
+    /// Number of packets read.
     read: u64,
-    /// Packets that were written.
+    /// Number of packets written.
     kept: u64,
-    /// What could not be read to its end.
+    /// Errors of captures that could not be read completely.
     damage: Vec<gannet_capture::Error>,
-    /// About the filter.
+    /// Warnings about the filter.
     remarks: Vec<String>,
 }
 
-/// Writes the packets that match to a capture; returns how many were read and written, and exceptions for damage.
+/// Writes the matching packets to a capture. Returns the numbers of packets read and written, and the exceptions for
+/// damage.
 #[pyfunction]
 pub(crate) fn filter_to(
     py: Python<'_>,
@@ -188,26 +191,26 @@ pub(crate) fn filter_to(
             return Err(PyValueError::new_err(text));
         }
     }
-    let (done, mut from) = sync_channel(1);
+    let (sender, mut receiver) = sync_channel(1);
     let stop = Arc::new(AtomicBool::new(false));
-    let stops = Arc::clone(&stop);
+    let writer_stop = Arc::clone(&stop);
     thread::Builder::new()
         .name("gannet-filter".into())
-        .spawn(move || done.send(write(&filter, sources, &to, &stops)))?;
-    let waiting = &mut from;
-    let written = match gil::wait(move |time| waiting.recv_timeout(time).ok()) {
+        .spawn(move || sender.send(write(&filter, sources, &to, &writer_stop)))?;
+    let receiver_ref = &mut receiver;
+    let written = match gil::wait(move |time| receiver_ref.recv_timeout(time).ok()) {
         Ok(written) => written,
         Err(interrupt) => {
             stop.store(true, Ordering::Relaxed);
-            // The file gets its end and its name. A source that delivers nothing must not hold up the interrupt.
-            py.detach(move || from.recv_timeout(ENDING)).ok();
+            // Waits until the file is completed and renamed, but not for long, in case the source blocks.
+            py.detach(move || receiver.recv_timeout(FINISH_TIMEOUT)).ok();
             return Err(interrupt);
         }
     };
-    let written = written.map_err(|error| errors::of(&error))?;
+    let written = written.map_err(|error| errors::exception(&error))?;
     errors::warn(&written.remarks)?;
     let Filtered { read, kept, damage, .. } = written;
-    let damage = damage.iter().map(|e| errors::of_capture(e).into_value(py).into_any());
+    let damage = damage.iter().map(|e| errors::capture_exception(e).into_value(py).into_any());
     Ok((read, kept, damage.collect()))
 }
 
@@ -218,7 +221,8 @@ fn write(
     stop: &AtomicBool,
 ) -> Result<Filtered, gannet_task::Error> {
     let mut stream = source::open(sources)?;
-    // Made for the first packet that the filter applies to: without one, a file of this name stays as it is.
+    // Created at the first packet of a link type that the filter supports, so that an existing file is kept if no
+    // packet has one.
     let mut writer = None;
     let create = || Writer::create(to, WriteOptions::default());
     let (mut kept, mut damage) = (0, Vec::new());
@@ -246,7 +250,7 @@ fn write(
     Ok(Filtered { read: stream.packets(), kept, damage, remarks })
 }
 
-/// The packets of connections, by the index of a capture.
+/// Returns the packets of connections, using the index of a capture.
 #[pyfunction]
 pub(crate) fn packets_of(
     py: Python<'_>,
@@ -263,7 +267,7 @@ pub(crate) fn packets_of(
         numbers.dedup();
         let mut packets = Vec::with_capacity(numbers.len());
         Slices::new(&capture, &mut index).read(&numbers, |packet| {
-            packets.push(Owned::of(packet));
+            packets.push(PacketCopy::of(packet));
             Ok::<_, gannet_index::Error>(())
         })?;
         Ok(packets)
@@ -274,6 +278,6 @@ pub(crate) fn packets_of(
             Err(PyLookupError::new_err(text))
         }
         Ok(packets) => Ok(to_python(py, packets)),
-        Err(error) => Err(errors::of_index(&error)),
+        Err(error) => Err(errors::index_exception(&error)),
     }
 }

@@ -1,4 +1,4 @@
-//! An analysis for Python: batches one by one, or a log as a stream.
+//! An analysis for Python: returns batches, or a log as an Arrow stream.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ use crate::gil;
 use crate::source;
 use crate::source::Source;
 
-/// One analysis, which begins when its first rows are asked for.
+/// An analysis, which starts when its first rows are requested.
 #[pyclass(module = "gannet", frozen)]
 pub(crate) struct Run {
     state: Arc<State>,
@@ -40,9 +40,9 @@ pub(crate) struct Run {
 struct State {
     settings: Settings,
     work: Mutex<Work>,
-    /// What could not be read to its end.
+    /// Errors of captures that could not be read completely.
     damage: Mutex<Vec<gannet_capture::Error>>,
-    /// What ended the analysis.
+    /// The exception that ended a stream.
     raised: Mutex<Option<PyErr>>,
     statistics: Mutex<Statistics>,
 }
@@ -69,9 +69,9 @@ impl State {
         })
     }
 
-    /// The next rows of any log; `None` after the last.
+    /// Returns the next batch of any log; `None` at the end.
     fn next(&self) -> PyResult<Option<LogBatch>> {
-        self.start().map_err(|error| errors::of(&error))?;
+        self.start().map_err(|error| errors::exception(&error))?;
         loop {
             let next = gil::wait(|time| match &mut *lock(&self.work) {
                 Work::Running(scan) => match scan.next(time) {
@@ -97,7 +97,7 @@ impl State {
                 }
                 Ok(Err(error)) => {
                     *lock(&self.work) = Work::Over;
-                    return Err(errors::of(&error));
+                    return Err(errors::exception(&error));
                 }
                 Err(raised) => {
                     *lock(&self.work) = Work::Over;
@@ -126,19 +126,19 @@ impl State {
 
 #[pymethods]
 impl Run {
-    /// Of a list of pairs of a source (path, bytes or file object) and its name.
+    /// Creates a run of `sources`, a list of pairs of a source (path, bytes or file object) and its name.
     #[new]
     fn new(sources: &Bound<'_, PyAny>, settings: &str) -> PyResult<Self> {
         let settings = convert::settings(settings)?;
-        settings.options().map_err(|error| errors::of(&error))?;
+        settings.options().map_err(|error| errors::exception(&error))?;
         Ok(Self { state: State::new(settings, Work::Sources(Source::all(sources)?)) })
     }
 
-    /// Of a task.
+    /// Creates a run of a task.
     #[staticmethod]
     fn task(task: &str, threads: Option<u8>, batch_rows: Option<usize>) -> PyResult<Self> {
-        let task = Task::from_json(&convert::value(task)?);
-        let mut task = task.map_err(|error| errors::of(&error))?;
+        let task = Task::from_json(&convert::parse_json(task)?);
+        let mut task = task.map_err(|error| errors::exception(&error))?;
         task.settings.threads = threads.and_then(std::num::NonZero::new);
         if let Some(rows) = batch_rows {
             task.settings.batch_rows = rows.max(1);
@@ -146,14 +146,14 @@ impl Run {
         Ok(Self { state: State::new(task.settings.clone(), Work::Task(Box::new(task))) })
     }
 
-    /// The next rows of any log; `None` after the last.
+    /// Returns the next batch of any log; `None` at the end.
     fn next(&self) -> PyResult<Option<PyBatch>> {
         let batch = self.state.next()?;
         Ok(batch.map(|LogBatch { log, rows }| PyBatch { log, rows }))
     }
 
-    /// The rows of one log as a capsule with Arrow's stream. Where `strict`, damage is an error at its end and an
-    /// interrupt is raised again: for readers that know nothing of this class.
+    /// Returns the rows of one log as a capsule with an Arrow stream. With `strict`, for readers that do not know this
+    /// class, damage is an error at the end of the stream, and an interrupt is raised again.
     fn stream<'py>(
         &self,
         py: Python<'py>,
@@ -166,23 +166,24 @@ impl Run {
         if !self.state.settings.paths().contains(&log) {
             return Err(PyValueError::new_err(format!("{log} is no log of this run")));
         }
-        let schema = schema_of(log, &self.state.settings).map_err(|error| errors::of(&error))?;
+        let schema =
+            schema_of(log, &self.state.settings).map_err(|error| errors::exception(&error))?;
         let (log, state) = (log.to_owned(), Arc::clone(&self.state));
         stream_capsule(py, Box::new(LogStream { state, log, schema, strict, is_over: false }))
     }
 
-    /// The exceptions for what could not be read to its end.
+    /// Returns the exceptions for captures that could not be read completely.
     fn damage(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         let damage = lock(&self.state.damage);
-        damage.iter().map(|e| errors::of_capture(e).into_value(py).into_any()).collect()
+        damage.iter().map(|e| errors::capture_exception(e).into_value(py).into_any()).collect()
     }
 
-    /// The exception that ended a stream, once.
+    /// Takes the exception that ended a stream.
     fn take_raised(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         lock(&self.state.raised).take().map(|e| e.into_value(py).into_any())
     }
 
-    /// What was read, once all rows were.
+    /// Returns the statistics of a complete run.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = *lock(&self.state.statistics);
         let dict = PyDict::new(py);
@@ -194,13 +195,13 @@ impl Run {
         Ok(dict)
     }
 
-    /// Ends the analysis.
+    /// Cancels the analysis.
     fn close(&self) {
         *lock(&self.state.work) = Work::Over;
     }
 }
 
-/// One log of a run.
+/// Arrow stream of one log of a run.
 struct LogStream {
     state: Arc<State>,
     log: String,
@@ -245,7 +246,7 @@ impl RecordBatchReader for LogStream {
     }
 }
 
-/// The interface takes text without zeros only.
+/// Creates an Arrow error. The C stream interface does not allow NUL bytes in its text.
 fn error(text: String) -> ArrowError {
     ArrowError::ExternalError(text.replace('\0', " ").into())
 }

@@ -1,4 +1,4 @@
-//! Where packets come from: paths, bytes and file objects.
+//! Sources of packets: paths, bytes and file objects.
 
 use std::io;
 use std::io::Cursor;
@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-/// Bytes that a file object is asked for at a time.
-const READ: usize = 1 << 20;
+/// Maximum number of bytes requested from a file object per call.
+const READ_BYTES: usize = 1 << 20;
 
 /// A source of packets.
 pub(crate) enum Source {
@@ -24,24 +24,24 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The sources of a list of pairs of a path, bytes or a file object, and its name.
+    /// Converts a list of pairs: a path, bytes or a file object, and its name.
     pub(crate) fn all(list: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         list.try_iter()?.map(|item| Self::of(&item?)).collect()
     }
 
     fn of(item: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (what, name): (Bound<'_, PyAny>, Option<String>) = item.extract()?;
+        let (source, name): (Bound<'_, PyAny>, Option<String>) = item.extract()?;
         let named = |default: &str| name.clone().unwrap_or_else(|| default.to_owned());
-        if let Ok(bytes) = what.cast::<PyBytes>() {
+        if let Ok(bytes) = source.cast::<PyBytes>() {
             return Ok(Self::Bytes(PyBackedBytes::from(bytes.clone()), named("bytes")));
         }
-        if what.hasattr("read")? {
-            return Ok(Self::File(what.unbind(), named("file object")));
+        if source.hasattr("read")? {
+            return Ok(Self::File(source.unbind(), named("file object")));
         }
-        Ok(Self::Path(what.extract()?))
+        Ok(Self::Path(source.extract()?))
     }
 
-    /// Opens it alone, in the thread that reads it.
+    /// Opens a single source. Called in the thread that reads it.
     pub(crate) fn reader(self, access: Access) -> Result<Reader, gannet_capture::Error> {
         match self {
             Self::Path(path) => Reader::open_by(&path, access),
@@ -51,7 +51,7 @@ impl Source {
     }
 }
 
-/// Opens sources as one stream, in the thread that reads it.
+/// Opens sources as one stream. Called in the thread that reads it.
 pub(crate) fn open(sources: Vec<Source>) -> Result<Stream, gannet_capture::Error> {
     let is_path = |source: &Source| matches!(source, Source::Path(path) if path != Path::new("-"));
     if sources.iter().all(is_path) {
@@ -73,15 +73,15 @@ struct PyFile(Py<PyAny>);
 impl Read for PyFile {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = Python::attach(|py| {
-            let bytes = self.0.call_method1(py, "read", (buf.len().min(READ),))?;
+            let bytes = self.0.call_method1(py, "read", (buf.len().min(READ_BYTES),))?;
             let bytes = bytes.bind(py);
             let bytes: PyBackedBytes = match bytes.is_none() {
                 true => return Ok(Ok(0)),
                 false => bytes.extract()?,
             };
             Ok(match buf.get_mut(..bytes.len()) {
-                Some(to) => {
-                    to.copy_from_slice(&bytes);
+                Some(target) => {
+                    target.copy_from_slice(&bytes);
                     Ok(bytes.len())
                 }
                 None => Err(io::Error::other("read() returned more than was asked for")),

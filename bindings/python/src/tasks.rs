@@ -1,4 +1,4 @@
-//! Dividing captures into tasks.
+//! Divides captures into tasks.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::convert;
 use crate::errors;
 use crate::gil;
 
-/// The tasks of these captures, as JSON.
+/// Returns the tasks of captures as JSON.
 #[pyfunction]
 #[pyo3(signature = (paths, settings, tasks, warm_up, threads))]
 pub(crate) fn plan(
@@ -24,10 +24,10 @@ pub(crate) fn plan(
 ) -> PyResult<String> {
     let settings = convert::settings(settings)?;
     let options = PlanOptions { tasks: tasks.and_then(NonZero::new), warm_up, threads };
-    let (to, from) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     thread::Builder::new()
         .name("gannet-plan".into())
-        .spawn(move || to.send(gannet_task::plan(&paths, &settings, &options)))?;
-    let plan = gil::wait(move |time| from.recv_timeout(time).ok())?;
-    Ok(plan.map_err(|error| errors::of(&error))?.to_json().to_string())
+        .spawn(move || sender.send(gannet_task::plan(&paths, &settings, &options)))?;
+    let plan = gil::wait(move |time| receiver.recv_timeout(time).ok())?;
+    Ok(plan.map_err(|error| errors::exception(&error))?.to_json().to_string())
 }

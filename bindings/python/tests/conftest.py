@@ -1,4 +1,4 @@
-"""What tests share: the sample capture, captures made from it, and the command."""
+"""Fixtures and helpers of the tests: the sample capture, captures made from it, and the command."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ def sample():
 
 @pytest.fixture(scope="session")
 def command():
-    """The command `gannet` of the same build, where there is one."""
+    """The command `gannet` of the same build, if it exists."""
     found = os.environ.get("GANNET_COMMAND") or shutil.which("gannet")
     if not found:
         pytest.skip("no command gannet: GANNET_COMMAND names it")
@@ -29,14 +29,14 @@ def command():
 
 
 def captures():
-    """All captures of the conformance corpus, by name."""
+    """Returns all captures of the conformance corpus, sorted by name."""
     folder = SHARED / "conformance" / "captures"
     return sorted(str(path) for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory):
-    """The sample again and again, half a minute apart: two hundred thousand packets of connections that end."""
+    """The sample repeated half a minute apart: two hundred thousand packets of connections that end."""
     path = tmp_path_factory.mktemp("large") / "large.pcap"
     header, packets = records()
     with open(path, "wb") as file:
@@ -50,7 +50,7 @@ def large(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark():
-    """Spark on this machine. A process has one session of it, which is that of the test that comes first."""
+    """A local Spark session. A process has only one, with the settings of the first test that creates it."""
     pytest.importorskip("pyspark", minversion="4.0", reason="pyspark is not installed")
     if not shutil.which("java"):
         pytest.skip("no Java for Spark")
@@ -58,7 +58,7 @@ def spark():
     from pyspark.sql import SparkSession
 
     session = (
-        # Two processors; a task may fail twice.
+        # Two threads; a task may fail twice.
         SparkSession.builder.master("local[2,3]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -72,7 +72,7 @@ def spark():
 
 
 def rotate(folder, files=7):
-    """Writes the sample as files that follow each other: connections cross their borders."""
+    """Writes the sample as consecutive files, so that connections span several of them."""
     header, packets = records()
     for i in range(files):
         some = packets[len(packets) * i // files : len(packets) * (i + 1) // files]
@@ -81,7 +81,7 @@ def rotate(folder, files=7):
 
 
 def in_order(rows):
-    """Rows by time and uid, and by everything else where those are equal."""
+    """Returns the rows sorted by time, uid, and all other values."""
     return sorted(rows, key=lambda row: (row["ts"], row["uid"], repr(row)))
 
 
@@ -98,7 +98,7 @@ def records(path=SAMPLE):
 
 
 def python(code, **kwargs):
-    """Runs Python in a process of its own."""
+    """Runs Python code in a new process."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, **kwargs
     )

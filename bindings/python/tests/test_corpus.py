@@ -1,7 +1,7 @@
-"""All captures of the conformance corpus: the rows of the module are those of the command, through every reader.
+"""All captures of the conformance corpus: the module returns the rows of the command, with every reader of Arrow.
 
-The captures are in the folder `shared` next to the project, or where GANNET_SHARED says. Comparing stops after
-GANNET_SECONDS (120 by default), and the test says how many captures were left; 0 stands for no limit.
+The captures are in the folder `shared` next to the project, or in the folder GANNET_SHARED. The comparison stops after
+GANNET_SECONDS (120 by default, 0 for no limit), and the test prints how many captures were compared.
 """
 
 import functools
@@ -23,7 +23,7 @@ pc = pytest.importorskip("pyarrow.compute")
 
 
 def ordered():
-    """All captures, so that those that are compared first are of all kinds."""
+    """Returns all captures in a fixed random order, so that a limited comparison covers all kinds."""
     all_captures = captures()
     random.Random(1).shuffle(all_captures)
     return all_captures
@@ -31,7 +31,7 @@ def ordered():
 
 @functools.cache
 def database():
-    """A connection of DuckDB: opening one takes longer than most queries."""
+    """Returns a cached connection to DuckDB, because opening one takes longer than most queries."""
     import duckdb
 
     connection = duckdb.connect()
@@ -40,18 +40,18 @@ def database():
 
 
 def by_readers(log, schema):
-    """The rows of a log by each reader of Arrow, as tables."""
+    """Yields the rows of a log from each reader of Arrow, as tables."""
     import pandas
     import polars
 
     yield "pyarrow", pa.RecordBatchReader.from_stream(log).read_all()
     yield "polars", polars.DataFrame(log).to_arrow().cast(schema)
     found = database().sql("from log")
-    # In one batch, so that the order is that of the rows.
+    # Read as one batch, which keeps the order of rows.
     yield "duckdb", pa.table(found.to_arrow_table()).cast(schema)
     yield "pandas", pa.Table.from_pandas(log.to_pandas(), schema, preserve_index=False)
     if hasattr(pandas.DataFrame, "from_arrow"):
-        # pandas' own types turn unset values into NaN, and counts among them into floats: uids are compared.
+        # With pandas' own types, unset values become NaN and their columns floats, so only uids are compared.
         frame = pandas.DataFrame.from_arrow(log)
         assert list(frame.columns) == schema.names
         uids = frame["uid"].tolist() if "uid" in schema.names else []
@@ -60,7 +60,7 @@ def by_readers(log, schema):
 
 
 def readable(value):
-    """Texts as JSON logs have them: columns also say which backslashes before `xNN` were in the packet."""
+    """Converts strings to those of JSON logs, which do not escape backslashes of the packet before `xNN`."""
     if isinstance(value, str):
         return value.replace("\\x5cx", "\\x")
     if isinstance(value, list):
@@ -71,14 +71,14 @@ def readable(value):
 
 
 def alone(name, table):
-    """The rows that a log has where no other is read: weirds about rows of logs need these logs."""
+    """Returns the rows that a log has if it is read alone: weirds about rows of logs require those logs."""
     if name != "weird":
         return table
     return table.filter(pc.invert(pc.starts_with(table["name"], "log_")))
 
 
 def compared(command, capture, tmp_path):
-    """Compares one capture; returns how many rows it has."""
+    """Compares one capture; returns its number of rows."""
     expected = command_rows(command, capture, tmp_path)
     reader = gannet.read(capture, errors="keep")
     try:
@@ -104,7 +104,7 @@ def compared(command, capture, tmp_path):
 
 
 def compared_until(deadline, command, some, folder):
-    """Compares captures until a point of monotonic time; returns how many, and how many rows they have."""
+    """Compares captures until a deadline (monotonic time); returns their number and that of their rows."""
     rows = 0
     for done, capture in enumerate(some):
         if time.monotonic() > deadline:
@@ -124,7 +124,7 @@ def test_rows_of_all_captures_are_those_of_the_command(command, tmp_path, capsys
         pytest.skip("no captures: GANNET_SHARED names their folder")
     limit = float(os.environ.get("GANNET_SECONDS", "120"))
     deadline = time.monotonic() + limit if limit else math.inf
-    # A process for each processor: most of the time goes into the rows in Python.
+    # One process per CPU, because most of the time is spent on rows in Python.
     n = min(os.cpu_count() or 1, len(all_captures))
     with ProcessPoolExecutor(n, multiprocessing.get_context("spawn")) as pool:
         parts = [

@@ -1,5 +1,5 @@
-"""Parquet and Arrow files of the command in the readers that analysts have: the rows of the text logs, and the types
-that docs/columns.md names."""
+"""Parquet and Arrow files of the command, read by common libraries: they have the rows of the text logs, and the types
+listed in docs/columns.md."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.feather  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
-# What each reader makes of Zeek's types.
+# Types of each reader for Zeek's types.
 DUCKDB = {
     "time": "TIMESTAMP WITH TIME ZONE",
     "interval": "DOUBLE",
@@ -52,12 +52,12 @@ SPARK = {
 
 @pytest.fixture(scope="module")
 def logs(command, tmp_path_factory):
-    """A folder with the logs of the sample, or of the conformance corpus, in all formats."""
+    """A folder with the logs of the sample or of the conformance corpus in all formats."""
     out = tmp_path_factory.mktemp("files")
     folder = SHARED / "conformance" / "captures" / "zeek"
     captures = folder if folder.is_dir() else SAMPLE
     args = ["--quiet", "-C", "--logs", "all", "--format", "tsv,parquet,arrow", "-o", out, captures]
-    # Some captures of the corpus are damaged: what stands before has its rows.
+    # Some captures of the corpus are damaged; packets before the damage have rows.
     subprocess.run([command, "analyze", *args], check=False, stderr=subprocess.DEVNULL)
     names = sorted(path.stem for path in out.glob("*.log"))
     assert "conn" in names and "dns" in names
@@ -65,7 +65,7 @@ def logs(command, tmp_path_factory):
 
 
 def types(path):
-    """Zeek's type of each column that the log has."""
+    """Returns Zeek's type of each column of a log."""
     found = {}
     for field in pa.parquet.read_schema(path):
         zeek = (field.metadata or {}).get(b"zeek.type")
@@ -74,16 +74,16 @@ def types(path):
     return found
 
 
-def expected(zeek, names, many):
-    """What a reader calls a type; `many` makes a list of an element's type."""
+def expected(zeek, names, to_list):
+    """Returns a reader's name of a type; `to_list` converts the name of an element's type to that of a list."""
     for kind in ("set", "vector"):
         if zeek.startswith(kind + "["):
-            return many(names[zeek[len(kind) + 1 : -1]])
+            return to_list(names[zeek[len(kind) + 1 : -1]])
     return names[zeek]
 
 
 def header(log):
-    """The columns of a TSV log with their types, and the number of its rows."""
+    """Returns the columns of a TSV log with their types, and its number of rows."""
     names, kinds, rows = [], [], 0
     with open(log, encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         for line in lines:
@@ -104,7 +104,7 @@ def test_files_have_the_columns_and_rows_of_the_text_logs(logs):
         arrow = pa.feather.read_table(out / f"{name}.arrow")
         assert types(out / f"{name}.parquet") == columns, name
         assert parquet.num_rows == arrow.num_rows == rows > 0, name
-        # The order of the log is that of `_row`.
+        # `_row` numbers the rows in the order of the log.
         assert parquet.sort_by("_row").drop_columns("_row") == arrow, name
         for column, zeek in columns.items():
             wanted = expected(zeek, ARROW, pa.list_)
@@ -128,7 +128,7 @@ def test_duckdb_reads_the_files(logs):
         assert found == wanted, name
         _, rows = header(out / f"{name}.log")
         assert connection.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(rows,)]
-        # Its values are those that pyarrow reads.
+        # The values equal those of pyarrow.
         columns = ", ".join(f'"{column}"' for column in found)
         table = connection.sql(f"SELECT {columns} FROM '{path}' ORDER BY _row").to_arrow_table()
         arrow = pa.feather.read_table(out / f"{name}.arrow")
@@ -173,7 +173,7 @@ def test_pandas_reads_the_files(logs):
             found = frame[column].dtype.pyarrow_dtype
             wanted = expected(zeek, ARROW, pa.list_)
             assert getattr(found, "value_type", found) == getattr(wanted, "value_type", wanted)
-        # Without Arrow's types, numbers that may be unset are floating-point numbers.
+        # Without Arrow types, numbers that may be unset are floating-point numbers.
         plain = pandas.read_parquet(path)
         assert len(plain) == rows
         if "ts" in plain and types(path)["ts"] == "time":
@@ -198,5 +198,5 @@ def test_spark_reads_the_files(logs, spark):
 
 
 def plain(row):
-    """A row with its times as numbers: zones have several names."""
+    """Converts times of a row to numbers, because the names of the time zone differ."""
     return {k: v.timestamp() if hasattr(v, "timestamp") else v for k, v in row.items()}

@@ -1,4 +1,4 @@
-"""Packets, events, and what captures hold."""
+"""Packets, events, and metadata of captures."""
 
 import datetime
 import json
@@ -67,7 +67,7 @@ def test_packets_of_a_connection(sample, tmp_path):
 
 
 def test_events_are_those_of_the_command(command, sample, tmp_path):
-    # One that has a wrong checksum and one that has not.
+    # A packet with a wrong checksum, and one with a correct one.
     wrong = tmp_path / "wrong.pcap"
     header, packets = records()
     udp = next(i for i, p in enumerate(packets) if p[16 + 23] == 17)

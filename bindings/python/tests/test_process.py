@@ -1,4 +1,4 @@
-"""The module within a process: signals, threads, memory, time."""
+"""Behaviour of the module in a process: signals, threads, memory, time."""
 
 import contextlib
 import multiprocessing
@@ -18,8 +18,8 @@ pa = pytest.importorskip("pyarrow")
 
 
 def interrupted(take):
-    """How long it takes from a signal to KeyboardInterrupt."""
-    # A shell starts programs in the background with the signal ignored, and Python leaves it so.
+    """Returns the time from a signal to KeyboardInterrupt."""
+    # Shells start background programs with SIGINT ignored, which Python keeps.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sent = []
 
@@ -33,9 +33,9 @@ def interrupted(take):
         try:
             take()
         except Exception:
-            # A reader that knows only Arrow gets an error; the interrupt follows it at once.
+            # Other readers of Arrow raise an error; the interrupt follows immediately.
             pass
-        # Python looks for signals in loops.
+        # Gives Python the opportunity to handle the signal.
         for _ in range(100):
             time.sleep(0.01)
     except KeyboardInterrupt:
@@ -48,7 +48,7 @@ def test_an_interrupt_ends_a_run(how, tmp_path):
     pytest.importorskip("polars")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    # Opened for both directions, so that opening it to read does not wait.
+    # Opened for reading and writing, so that opening it for reading does not block.
     hold = os.open(pipe, os.O_RDWR)
     os.write(hold, open(SAMPLE, "rb").read()[:4000])
     r = gannet.read(pipe)
@@ -61,7 +61,7 @@ def test_an_interrupt_ends_a_run(how, tmp_path):
     }[how]
     took = interrupted(take)
     os.close(hold)
-    # 200 ms, and as much again for a machine that is busy.
+    # 200 ms, doubled for busy machines.
     assert took < 0.4, took
 
 
@@ -73,7 +73,7 @@ def test_an_interrupt_ends_a_capture_that_is_written(tmp_path):
     going = threading.Event()
 
     def feed():
-        # Packets that come slowly, so that the interrupt finds the writer at work.
+        # Packets arrive slowly, so that the interrupt occurs while the file is written.
         while not going.wait(0.02):
             os.write(hold, packets[0])
 
@@ -117,7 +117,7 @@ def test_threads_read_at_once(large):
     done.set()
     clock.join()
     assert got == [expected, expected]
-    # The interpreter went on meanwhile.
+    # The interpreter ran other threads meanwhile.
     assert ticks[0] > took / 0.005 / 10
 
 
@@ -132,7 +132,7 @@ def test_processes_read_at_once(method, sample):
 
 
 def test_memory_does_not_grow_with_the_capture(large):
-    # VmHWM is this process's own peak; ru_maxrss takes over the peak of the process that started it.
+    # VmHWM is the peak of this process; ru_maxrss includes that of its parent.
     code = f"""
 import gannet
 rows = 0
@@ -151,7 +151,7 @@ print(rows, peak // 1024)
 def names_of_threads():
     names = []
     for thread in os.listdir("/proc/self/task"):
-        # A thread that ends meanwhile has no name: its file is missing, or reading it fails with "No such process".
+        # If a thread ends meanwhile, its file is missing, or reading it fails with "No such process".
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             names.append(pathlib.Path(f"/proc/self/task/{thread}/comm").read_text().strip())
     return names
@@ -169,10 +169,10 @@ def test_a_reader_that_stops_early_ends_the_analysis(large):
 
 
 def test_the_import_is_short():
-    # Processor time: other tests may run at the same time.
+    # CPU time, because other tests may run at the same time.
     code = "import time; t = time.process_time(); import gannet; print(time.process_time() - t)"
     took = min(float(python(code).stdout) for _ in range(5))
-    # A wheel takes a few milliseconds, the unstripped library of a debug build some more.
+    # A wheel takes a few milliseconds, the unstripped library of a debug build more.
     assert took < 0.1, took
 
 

@@ -1,4 +1,4 @@
-"""The data source of Ray, on this machine."""
+"""The data source for Ray, on the local machine."""
 
 import os
 
@@ -51,7 +51,7 @@ def test_a_killed_worker_is_run_again(cluster, rotated, tmp_path):
     def die(batch):
         import signal
 
-        # The first worker to get here dies in the middle of its read task.
+        # The first worker to reach this is killed during its read task.
         try:
             os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
         except FileExistsError:

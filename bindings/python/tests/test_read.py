@@ -1,4 +1,4 @@
-"""Rows as Arrow: the same as the command's, through every reader of Arrow."""
+"""Rows as Arrow data equal those of the command, with every reader of Arrow."""
 
 import datetime
 import io
@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 
 
 def command_rows(command, capture, tmp_path):
-    """The rows of the command, by log; empty where it refuses the capture."""
+    """Returns the rows of the command by log; empty if it rejects the capture."""
     out = tmp_path / "logs"
     subprocess.run([command, "analyze", "--quiet", "--json", "-o", out, capture], check=False)
     return {
@@ -26,7 +26,7 @@ def command_rows(command, capture, tmp_path):
 
 
 def plain(row):
-    """A row of Arrow as the command writes it as JSON."""
+    """Converts a row to the command's JSON."""
     out = {}
     for name, value in row.items():
         if value is None:
@@ -38,7 +38,7 @@ def plain(row):
 
 
 def same(a, b):
-    """Equal but for the last digit of numbers with a fraction."""
+    """Compares values; floating-point numbers may differ in the last digit."""
     if isinstance(a, float) or isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=2e-6)
     if isinstance(a, list):
@@ -75,7 +75,7 @@ def test_readers_of_arrow_agree(sample):
         assert log.to_polars().to_dicts() == rows
         frame = pandas.DataFrame.from_arrow(log) if hasattr(pandas.DataFrame, "from_arrow") else None
         assert frame is None or len(frame) == len(rows)
-        # As Arrow, so that unset counts do not become NaN.
+        # Compared as Arrow data, so that unset counts do not become NaN.
         assert pa.Table.from_pandas(log.to_pandas(), table.schema).to_pylist() == rows
         found = duckdb.sql("select * from log").fetchall()
         assert len(found) == len(rows)
@@ -140,7 +140,7 @@ def test_bytes_and_file_objects_are_captures(sample):
     with open(sample, "rb") as file:
         r = gannet.read(file)
         assert r.to_arrow() == expected
-        # It is read again from where it was.
+        # A second read starts at the same position.
         assert r.to_arrow() == expected
     import gzip
 
@@ -220,7 +220,7 @@ def test_damage_is_raised_with_the_rows_before_it(sample, tmp_path):
         for batch in r["conn"]:
             rows += len(batch)
     assert rows == expected.num_rows
-    # Readers that know only Arrow get the message.
+    # Other readers of Arrow receive the message.
     with pytest.raises(Exception, match="packet 30"):
         pa.RecordBatchReader.from_stream(r["conn"]).read_all()
     kept = gannet.read(path, errors="keep")
@@ -245,7 +245,7 @@ def test_wrong_arguments_are_errors(sample):
             gannet.read(text)
     with pytest.raises(TypeError, match="not a generator"):
         gannet.read(path for path in [sample])
-    # A string is a list of one.
+    # A string is accepted as a list of one.
     assert gannet.read(sample, logs="conn", local_nets="10.0.0.0/8", columns="community_id").logs == ["conn"]
     with pytest.raises(ValueError, match="no log is named 'con'"):
         gannet.read(sample, logs=["con"])

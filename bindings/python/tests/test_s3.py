@@ -1,4 +1,4 @@
-"""Captures in S3, by a server of moto on this machine."""
+"""Captures in S3, with a local moto server."""
 
 import pytest
 from conftest import SAMPLE, in_order, rotate
@@ -24,7 +24,7 @@ def bucket(monkeypatch):
         monkeypatch.setenv(name, value)
     s3fs.S3FileSystem.clear_instance_cache()
     fs = s3fs.S3FileSystem()
-    # The state of a server of moto is the process's.
+    # The state of a moto server is global to the process.
     fs.makedirs("captures", exist_ok=True)
     yield fs
     s3fs.S3FileSystem.clear_instance_cache()

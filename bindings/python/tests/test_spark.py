@@ -1,4 +1,4 @@
-"""The data source of Spark 4, on this machine."""
+"""The data source for Spark 4, on the local machine."""
 
 import pytest
 from conftest import in_order, rotate
@@ -19,7 +19,7 @@ def rotated(tmp_path_factory):
 
 
 def rows_of(frame):
-    """The rows of a frame of Spark with the values that pyarrow gives."""
+    """Returns the rows of a Spark data frame, with pyarrow's values."""
     return in_order(frame.toArrow().to_pylist())
 
 
@@ -55,7 +55,7 @@ def test_filters_are_pushed_down(spark, rotated):
 
 
 def test_a_killed_worker_is_run_again(spark, rotated, tmp_path, monkeypatch):
-    # The first worker that has read rows kills itself.
+    # The first worker that has read rows is killed.
     marker = tmp_path / "killed"
 
     def die(iterator):
@@ -69,7 +69,7 @@ def test_a_killed_worker_is_run_again(spark, rotated, tmp_path, monkeypatch):
             yield batch
 
     frame = spark.read.format("gannet").option("log", "conn").load(str(rotated))
-    # Every column goes through the workers, the one that dies among them. mapInArrow takes no names with dots.
+    # All columns pass through the workers, including the killed one. mapInArrow does not support names with dots.
     plain = frame.toDF(*(name.replace(".", "_") for name in frame.columns))
     rows = rows_of(plain.mapInArrow(die, plain.schema))
     assert marker.exists()

@@ -1,4 +1,4 @@
-"""SQL over captures: the rows of the logs, by DuckDB."""
+"""SQL queries over captures with DuckDB."""
 
 import pytest
 from conftest import SAMPLE
@@ -15,7 +15,7 @@ def test_a_query_has_the_rows_of_a_log(sample):
     got = answer.to_arrow()
     assert got.column_names == table.column_names
     assert got.cast(table.schema).to_pylist() == table.to_pylist()
-    # It runs again each time.
+    # The query runs each time.
     assert pa.RecordBatchReader.from_stream(answer).read_all() == got
 
 

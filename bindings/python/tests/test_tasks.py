@@ -1,4 +1,4 @@
-"""Tasks: together they have the rows of one run."""
+"""Tasks: together they return the rows of a single run."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def rotated(tmp_path):
 
 
 def rows(tables):
-    """All rows of some tables of a log, in one order."""
+    """Returns the sorted rows of several tables of a log."""
     table = pa.concat_tables(tables)
     return sorted((json.dumps(row, default=str) for row in table.to_pylist()))
 
@@ -34,7 +34,7 @@ def test_tasks_have_the_rows_of_one_run(rotated, tasks):
     parts = [pickle.loads(pickle.dumps(task)).to_arrow() for task in planned]
     for log, table in whole.items():
         assert rows([part[log] for part in parts]) == rows([table]), log
-    # A task that runs again returns the same.
+    # A task returns the same rows when it runs again.
     assert planned[0].to_arrow() == parts[0]
 
 
@@ -58,16 +58,16 @@ def test_a_plan_takes_no_options_of_its_runs(sample):
     assert sum(len(batch) for batch in task.run(threads=2, batch_rows=1)) == 4
 
 
-#: Captures of the corpus beyond this size are left out.
-MOST = 1 << 20
+#: Larger captures of the corpus are skipped.
+MAX_CAPTURE_BYTES = 1 << 20
 
 
 @pytest.fixture(scope="module")
 def joined(tmp_path_factory):
-    """The captures of the corpus one after the other, a second apart, cut into seven files of as many packets."""
+    """The captures of the corpus, concatenated a second apart and divided into seven files of equal packet counts."""
     packets, clock = [], 1_700_000_000_000_000_000
     for capture in captures():
-        if os.path.getsize(capture) > MOST:
+        if os.path.getsize(capture) > MAX_CAPTURE_BYTES:
             continue
         some = []
         try:
@@ -78,7 +78,7 @@ def joined(tmp_path_factory):
             continue
         first = min(packet.time_ns for packet in some)
         span = max(packet.time_ns for packet in some) - first
-        # Some have one time that is decades from the others.
+        # In some captures, one time is decades from the others.
         if span < 86_400 * 10**9:
             packets += [(clock + packet.time_ns - first, packet) for packet in some]
             clock += span + 10**9
@@ -88,7 +88,7 @@ def joined(tmp_path_factory):
     folder = tmp_path_factory.mktemp("joined")
     for i in range(7):
         with open(folder / f"{i:04}.pcap", "wb") as file:
-            # Nanoseconds, Ethernet.
+            # pcap header: nanosecond times, Ethernet.
             file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1))
             for time, packet in packets[len(packets) * i // 7 : len(packets) * (i + 1) // 7]:
                 seconds, rest = divmod(time, 10**9)

@@ -2,12 +2,12 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// An IPv4 or IPv6 address in sixteen bytes, network order; IPv4 is kept IPv4-mapped
-/// (`::ffff:a.b.c.d`), so that both kinds compare, hash and sort alike.
+/// An IPv4 or IPv6 address in sixteen bytes in network order; IPv4 addresses are IPv4-mapped (`::ffff:a.b.c.d`), so
+/// that both versions are compared, hashed and sorted in the same way.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Addr([u8; 16]);
 
-/// The first twelve bytes of an IPv4 address: as numbers, the first eight and the next four.
+/// The first twelve bytes of an IPv4 address: the first eight and the next four as numbers.
 const MAPPED: (u64, u32) = (0, u32::from_ne_bytes([0, 0, 0xff, 0xff]));
 
 impl Addr {
@@ -17,7 +17,7 @@ impl Addr {
         Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, b[0], b[1], b[2], b[3]])
     }
 
-    /// From sixteen bytes in network order. An IPv4-mapped address becomes an IPv4 one.
+    /// From sixteen bytes in network order. An IPv4-mapped address is an IPv4 address.
     #[inline]
     pub const fn v6(b: [u8; 16]) -> Self {
         Self(b)
@@ -32,7 +32,7 @@ impl Addr {
         }
     }
 
-    /// The sixteen bytes, IPv4 as mapped.
+    /// The sixteen bytes; IPv4-mapped for IPv4 addresses.
     #[inline]
     pub const fn octets(self) -> [u8; 16] {
         self.0
@@ -47,13 +47,14 @@ impl Addr {
     /// Whether this is an IPv4 address.
     #[inline]
     pub fn is_v4(self) -> bool {
-        // Two integer comparisons: compilers compare the bytes one by one otherwise.
+        // Two integer comparisons, because compilers would compare the bytes one by one.
         let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = self.0;
-        let lead = (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u32::from_ne_bytes([i, j, k, l]));
-        lead == MAPPED
+        let first_bytes =
+            (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u32::from_ne_bytes([i, j, k, l]));
+        first_bytes == MAPPED
     }
 
-    /// 224.0.0.0/4 or ff00::/8.
+    /// Whether this address is in 224.0.0.0/4 or ff00::/8.
     #[inline]
     pub fn is_multicast(self) -> bool {
         match self.as_v4() {
@@ -62,30 +63,30 @@ impl Addr {
         }
     }
 
-    /// 255.255.255.255.
+    /// Whether this is 255.255.255.255.
     pub fn is_broadcast(self) -> bool {
         self.as_v4() == Some([255; 4])
     }
 }
 
-/// Formats an IPv4 address as dotted decimal; returns the buffer and the length of the text. File keys contain it.
+/// Formats an IPv4 address as dotted decimal; returns the buffer and the length of the text.
 fn dotted(parts: [u8; 4]) -> ([u8; 15], usize) {
     let (mut text, mut len) = ([0; 15], 0);
-    let mut put = |byte| {
+    let mut push = |byte| {
         text[len] = byte;
         len += 1;
     };
     for (i, n) in parts.into_iter().enumerate() {
         if i > 0 {
-            put(b'.');
+            push(b'.');
         }
         if n >= 100 {
-            put(b'0' + n / 100);
+            push(b'0' + n / 100);
         }
         if n >= 10 {
-            put(b'0' + n / 10 % 10);
+            push(b'0' + n / 10 % 10);
         }
-        put(b'0' + n % 10);
+        push(b'0' + n % 10);
     }
     (text, len)
 }
@@ -121,59 +122,60 @@ impl FromStr for Addr {
 /// An address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
-    /// The prefix, and zeros, as a number in the order of its bytes in memory.
+    /// The prefix, padded with zeros, as a number in native byte order.
     base: u128,
-    /// The mask of the prefix, in the same order.
+    /// The mask of the prefix, in native byte order.
     mask: u128,
 }
 
 impl Subnet {
-    /// From an address and its own prefix length (at most 32 for IPv4, 128 for IPv6).
+    /// From an address and a prefix length of its version: at most 32 for IPv4, 128 for IPv6. `None` if it is longer.
     pub fn new(base: Addr, len: u8) -> Option<Self> {
-        let (max, lead) = if base.is_v4() { (32, 96) } else { (128, 0) };
-        let bits = 128 - u32::from(lead + len.min(max));
+        let (max, mapped_bits) = if base.is_v4() { (32, 96) } else { (128, 0) };
+        let bits = 128 - u32::from(mapped_bits + len.min(max));
         let mask = u128::MAX.checked_shl(bits).unwrap_or_default().to_be();
         (len <= max).then(|| Self { base: u128::from_ne_bytes(base.0) & mask, mask })
     }
 
-    /// The first address.
+    /// The first address of the subnet.
     pub fn base(&self) -> Addr {
         Addr(self.base.to_ne_bytes())
     }
 
-    /// Length of the prefix in 128 bits, also for IPv4 addresses.
+    /// Length of the prefix out of 128 bits, also for IPv4 addresses.
     pub fn bits(&self) -> u8 {
         self.mask.count_ones() as u8
     }
 
-    /// Whether the prefix holds the address.
+    /// Whether the subnet contains the address.
     #[inline]
     pub fn contains(&self, a: Addr) -> bool {
         u128::from_ne_bytes(a.0) & self.mask == self.base
     }
 
-    /// Whether the prefix holds any address from `low` to `high`.
+    /// Whether the subnet contains any address from `low` to `high`.
     pub fn overlaps(&self, low: Addr, high: Addr) -> bool {
         let (first, mask) = (u128::from_be(self.base), u128::from_be(self.mask));
         first <= u128::from_be_bytes(high.0) && u128::from_be_bytes(low.0) <= first | !mask
     }
 }
 
-/// `10.0.0.0/8`.
+/// Formats as `10.0.0.0/8`.
 impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base = self.base();
-        let lead = if base.is_v4() { 96 } else { 0 };
-        write!(f, "{base}/{}", self.bits() - lead)
+        let mapped_bits = if base.is_v4() { 96 } else { 0 };
+        write!(f, "{base}/{}", self.bits() - mapped_bits)
     }
 }
 
 impl FromStr for Subnet {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
-        let bad = || format!("'{s}' is no subnet; expected ADDRESS/LENGTH, like 10.0.0.0/8");
-        let (a, n) = s.split_once('/').ok_or_else(bad)?;
-        Self::new(a.parse().map_err(|_| bad())?, n.parse().map_err(|_| bad())?).ok_or_else(bad)
+        let error = || format!("'{s}' is no subnet; expected ADDRESS/LENGTH, like 10.0.0.0/8");
+        let (a, n) = s.split_once('/').ok_or_else(error)?;
+        Self::new(a.parse().map_err(|_| error())?, n.parse().map_err(|_| error())?)
+            .ok_or_else(error)
     }
 }
 
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_as_logs_do() {
+    fn addresses_are_formatted_as_in_logs() {
         assert_eq!(Addr::v4([10, 0, 0, 1]).to_string(), "10.0.0.1");
         for n in 0..=255 {
             let parts = [n, 255 - n, 0, n / 2];
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn subnets_hold_their_own_kind() {
+    fn subnets_contain_addresses_of_their_version() {
         let n: Subnet = "10.0.0.0/8".parse().unwrap();
         assert!(n.contains(Addr::v4([10, 9, 8, 7])));
         assert!(!n.contains(Addr::v4([11, 0, 0, 0])));

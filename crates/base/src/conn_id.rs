@@ -8,9 +8,9 @@ pub struct ConnId {
     pub orig_h: Addr,
     /// Responder's address.
     pub resp_h: Addr,
-    /// Originator's port; ICMP: the type.
+    /// Originator's port; for ICMP, the type.
     pub orig_p: u16,
-    /// Responder's port; ICMP: the counterpart's type, or the code.
+    /// Responder's port; for ICMP, the type of the reply, or the code.
     pub resp_p: u16,
 }
 
@@ -46,7 +46,7 @@ impl Dir {
         self == Self::Orig
     }
 
-    /// 0 for the originator, 1 for the responder: an index into pairs.
+    /// 0 for the originator, 1 for the responder: an index into arrays of both sides.
     #[inline]
     pub fn index(self) -> usize {
         self as usize

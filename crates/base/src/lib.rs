@@ -1,8 +1,7 @@
 //! Types that all crates of gannet share.
 //!
-//! [`Time`] and [`Interval`] in nanoseconds, [`Addr`] (IPv4 and IPv6 in one comparable form),
-//! transport [`Proto`], and [`Uid`], the short printable names of connections and files in logs;
-//! [`NewFile`], a file that has its name only when it is complete.
+//! [`Time`] and [`Interval`] in nanoseconds, [`Addr`] (IPv4 and IPv6 in one comparable form), transport [`Proto`],
+//! [`Uid`] (the ids of connections and files in logs), and [`NewFile`], a file that gets its name when it is complete.
 //! Nothing here depends on packets or protocols.
 //!
 //! ```
@@ -37,7 +36,7 @@ pub use uid::UidHasher;
 pub use uid::UidMap;
 pub use uid::UidSource;
 
-/// Transport of a connection, as conn.log's `proto` column names it.
+/// Transport protocol of a connection, as in the `proto` column of conn.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Proto {

@@ -1,6 +1,6 @@
-//! The link layer of packets.
+//! Link-layer properties of connections.
 
-/// What the link layer of a connection's first packet says of it.
+/// Link-layer properties of a connection, from its first packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkState {
     /// Outer VLAN tag.
@@ -12,7 +12,7 @@ pub struct LinkState {
 }
 
 impl LinkState {
-    /// Both tags as one number; 0 without any.
+    /// Both VLAN tags as one number; 0 without tags.
     pub fn tags(&self) -> u32 {
         let tag = |tag: Option<u16>| tag.map_or(0, |tag| u32::from(tag) | 0x8000);
         tag(self.vlan) << 16 | tag(self.inner_vlan)

@@ -1,6 +1,5 @@
-//! Files that have their names only when they are complete. A new file replaces an old one by a rename, so that the old
-//! bytes remain intact: under other names (hard links), for processes that read them, and after a
-//! failure.
+//! Files that get their name when they are complete. A new file replaces an old one by a rename, so that the content of
+//! the old file remains intact for its other hard links, for processes that read it, and after a failure.
 
 use std::fs;
 use std::fs::File;
@@ -12,12 +11,12 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-/// A file that is written under a temporary name in the same folder, and renamed when it is complete and on the disk.
+/// A file that is written under a temporary name in the same folder, and renamed when it is complete and synced to
+/// disk.
 ///
-/// The temporary name is unique to the process and the file, so that several writers of one file do not disturb each other:
-/// the last one that finishes replaces the others. If it is dropped before [`NewFile::finish`], the temporary file is removed and
-/// the old file remains. A path that is not a regular file (a pipe, a terminal, `/dev/null`) cannot be replaced and is written
-/// directly.
+/// The temporary name is unique, so several writers of one file do not interfere: the last one that finishes replaces
+/// the others. If it is dropped before [`NewFile::finish`], the temporary file is removed and the old file remains. A
+/// path that is not a regular file (a pipe, a terminal, `/dev/null`) cannot be replaced and is written directly.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -28,15 +27,15 @@ impl NewFile {
     /// Opens a temporary file in the folder of `path`.
     ///
     /// # Errors
-    /// If the folder or an old file of that name cannot be written, or the path is a folder.
+    /// If the folder or an existing file of that name cannot be written, or the path is a folder.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::with(path, OpenOptions::new())
     }
 
-    /// The same; a file that is new is readable by its owner alone.
+    /// Like [`NewFile::create`], but only the owner can read a file that did not exist before.
     ///
     /// # Errors
-    /// As those of [`NewFile::create`].
+    /// Those of [`NewFile::create`].
     pub fn create_private(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         #[cfg(unix)]
@@ -56,13 +55,13 @@ impl NewFile {
         let (file, temporary) = temporary(&path, options)?;
         let rename = Rename { names: Some((temporary, path)) };
         if let Some(old) = old {
-            // File systems without permissions refuse this, without harm.
+            // This fails on file systems without permissions, where it is not needed.
             let _ = file.set_permissions(old.permissions());
         }
         Ok(Self { file, rename })
     }
 
-    /// Renames the empty file at once: for output that is read while it grows.
+    /// Renames the file before anything is written: for output that is read while it grows.
     ///
     /// # Errors
     /// If the file cannot be renamed.
@@ -72,16 +71,15 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Gives the file its final name, once its bytes are on the disk.
+    /// Syncs the file to disk and gives it its final name.
     ///
     /// # Errors
-    /// If the bytes cannot be written, or the file cannot be renamed.
+    /// If the file cannot be synced or renamed.
     pub fn finish(self) -> io::Result<()> {
         self.rename.finish()
     }
 
-    /// Gives the file its final name, while its bytes may not be on the disk yet: they are as safe as those of any other
-    /// program's output.
+    /// Gives the file its final name without a sync to disk, like the output of most programs.
     ///
     /// # Errors
     /// If the file cannot be renamed.
@@ -89,12 +87,12 @@ impl NewFile {
         self.rename.at_once()
     }
 
-    /// The file, and the step that gives it its name.
+    /// Splits into the file and the step that renames it.
     pub fn into_parts(self) -> (File, Rename) {
         (self.file, self.rename)
     }
 
-    /// Creates a file with these bytes.
+    /// Creates a file with this content.
     ///
     /// # Errors
     /// If it cannot be created or written.
@@ -115,7 +113,7 @@ impl Write for NewFile {
     }
 }
 
-/// The last step of writing a file; without it the temporary file is removed.
+/// The last step of writing a file; if it is dropped instead, the temporary file is removed.
 #[derive(Debug, Default)]
 pub struct Rename {
     /// The temporary name and the final one; `None` if there is nothing to rename.
@@ -123,10 +121,10 @@ pub struct Rename {
 }
 
 impl Rename {
-    /// Gives the file its final name, once its bytes are on the disk.
+    /// Syncs the file to disk and gives it its final name.
     ///
     /// # Errors
-    /// If the bytes cannot be written, or the file cannot be renamed.
+    /// If the file cannot be synced or renamed.
     pub fn finish(self) -> io::Result<()> {
         if let Some((temporary, _)) = &self.names {
             OpenOptions::new().write(true).open(temporary)?.sync_data()?;
@@ -134,7 +132,7 @@ impl Rename {
         self.at_once()
     }
 
-    /// Gives the file its final name, while its bytes may not be on the disk yet.
+    /// Gives the file its final name without a sync to disk.
     ///
     /// # Errors
     /// If the file cannot be renamed.
@@ -157,30 +155,30 @@ impl Drop for Rename {
     }
 }
 
-/// The path that a rename has to replace, with all symbolic links resolved; `None` if the path must
-/// be written directly.
+/// The path that a rename has to replace, with all symbolic links resolved; `None` if the path must be written
+/// directly.
 fn replaceable(path: &Path) -> io::Result<Option<PathBuf>> {
-    // Standard output under its path as a file belongs to the parent process.
-    let is_system = path.starts_with("/dev") || path.starts_with("/proc");
+    // A file that is standard output, under its path in these folders, belongs to the parent process.
+    let is_special = path.starts_with("/dev") || path.starts_with("/proc");
     match fs::metadata(path) {
-        Ok(metadata) if is_system || !metadata.is_file() => return Ok(None),
+        Ok(metadata) if is_special || !metadata.is_file() => return Ok(None),
         Ok(_) => return path.canonicalize().map(Some),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Err(_) => {}
     }
-    // A new file, or one that symbolic links lead to.
+    // The file does not exist; symbolic links may lead to it.
     let mut path = path.to_owned();
-    for _ in 0..LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(target) = fs::read_link(&path) else { return Ok(Some(path)) };
         path = path.parent().unwrap_or(Path::new("")).join(target);
     }
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// Most links in a row, as in Linux.
-const LINKS: u32 = 40;
+/// Maximum number of consecutive symbolic links, as in Linux.
+const MAX_LINKS: u32 = 40;
 
-/// A new file with a unique name in the folder of `path`.
+/// Creates a file with a unique name in the folder of `path`.
 fn temporary(path: &Path, mut options: OpenOptions) -> io::Result<(File, PathBuf)> {
     options.write(true).create_new(true);
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -200,7 +198,7 @@ fn temporary(path: &Path, mut options: OpenOptions) -> io::Result<(File, PathBuf
 mod tests {
     use super::*;
 
-    /// A folder that goes away with the test.
+    /// A temporary folder, removed on drop.
     struct Dir(PathBuf);
 
     impl Dir {
@@ -227,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_of_an_old_file_keep_its_bytes() {
+    fn other_hard_links_keep_the_old_content() {
         let dir = Dir::new("hard-link");
         let (one, two) = (dir.0.join("one"), dir.0.join("two"));
         fs::write(&one, "old").unwrap();
@@ -255,7 +253,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_stay_links_and_permissions_stay() {
+    fn symbolic_links_and_permissions_are_preserved() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = Dir::new("links");
         let (file, link, new) = (dir.0.join("file"), dir.0.join("link"), dir.0.join("new"));
@@ -283,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn two_writers_of_a_file_do_not_disturb_each_other() {
+    fn two_writers_of_a_file_do_not_interfere() {
         let dir = Dir::new("writers");
         let path = dir.0.join("file");
         let [mut first, mut second] = [0, 1].map(|_| NewFile::create(&path).unwrap());
@@ -296,7 +294,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"first".repeat(1_000));
         second.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"2nd".repeat(1_000));
-        // One that fails leaves that of the other.
+        // A writer that fails does not affect the other.
         let [failed, mut third] = [0, 1].map(|_| NewFile::create(&path).unwrap());
         third.write_all(b"third").unwrap();
         drop(failed);
@@ -306,7 +304,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_private_file_is_that_of_its_owner() {
+    fn a_private_file_is_readable_only_by_its_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = Dir::new("private");
         let path = dir.0.join("file");

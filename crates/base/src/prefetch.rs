@@ -1,11 +1,11 @@
-//! Prefetching memory into the cache.
+//! Prefetches memory into the CPU cache.
 #![allow(unsafe_code)]
 
-/// Bytes of a cache line on common machines.
+/// Size of a cache line on common machines, in bytes.
 const LINE: usize = 64;
 
-/// Prefetches the cache lines of the `T` at `at`. This is a hint: nothing is read, the address need
-/// not be valid, and on machines without such an instruction nothing happens.
+/// Prefetches the cache lines of the `T` at `at`. This is a hint: nothing is read, the address need not be valid, and
+/// it has no effect on machines without such an instruction.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     for line in 0..size_of::<T>().div_ceil(LINE) {
@@ -13,8 +13,8 @@ pub fn prefetch<T>(at: *const T) {
     }
 }
 
-/// Like [`prefetch`] for memory that is needed later: into the second-level cache, so that it
-/// evicts nothing from the first.
+/// Like [`prefetch`], but for memory that is needed later: into the second-level cache, so that nothing is evicted from
+/// the first-level cache.
 #[inline(always)]
 pub fn prefetch_for_later<T>(at: *const T) {
     for line in 0..size_of::<T>().div_ceil(LINE) {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_address_will_do() {
+    fn any_address_is_accepted() {
         let value = [7_u64; 40];
         prefetch(&raw const value);
         prefetch(core::ptr::null::<[u8; 1000]>());

@@ -2,7 +2,7 @@ use std::ops::Add;
 use std::ops::AddAssign;
 use std::ops::Sub;
 
-/// A point in time: nanoseconds since 1970-01-01T00:00:00Z. Always packet time, never a clock's.
+/// A point in time in nanoseconds since 1970-01-01T00:00:00Z: packet time, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Time(i64);
 
@@ -15,7 +15,7 @@ impl Time {
     pub const ZERO: Self = Self(0);
     /// Later than any packet: the due time of a timer that never fires.
     pub const MAX: Self = Self(i64::MAX);
-    /// Before all others.
+    /// The earliest time.
     pub const MIN: Self = Self(i64::MIN);
 
     /// From nanoseconds since the epoch.
@@ -39,8 +39,8 @@ impl Time {
         self.0
     }
 
-    /// The time since `earlier`, with both truncated to whole microseconds, the usual precision of
-    /// captures: zero within one microsecond.
+    /// The time since `earlier`, with both truncated to whole microseconds, the usual precision of captures; zero if
+    /// both are within the same microsecond.
     #[inline]
     pub const fn micros_since(self, earlier: Self) -> Interval {
         let micros = self.0.div_euclid(1_000) - earlier.0.div_euclid(1_000);
@@ -49,13 +49,13 @@ impl Time {
 
     /// Seconds since the epoch, as the nearest double.
     pub fn as_secs_f64(self) -> f64 {
-        // Whole seconds and the fraction separately: the sum is then the nearest double.
+        // Adding whole seconds and the fraction yields the nearest double.
         self.0.div_euclid(1_000_000_000) as f64 + self.0.rem_euclid(1_000_000_000) as f64 / 1e9
     }
 }
 
 impl Interval {
-    /// No time.
+    /// The empty interval.
     pub const ZERO: Self = Self(0);
 
     /// From nanoseconds.

@@ -7,10 +7,10 @@ use std::hash::Hasher;
 use siphasher::sip128::Hasher128;
 use siphasher::sip128::SipHasher24;
 
-/// The name of a connection (`C…`), a file (`F…`) or a tunnel without a connection: a letter and
+/// The uid of a connection (`C…`), a file (`F…`) or a tunnel without a connection: a letter and
 /// 96 bits in base 62, as Zeek prints them.
 ///
-/// Thirteen bytes: each live connection has one.
+/// It has 13 bytes, because each live connection stores one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(Rust, packed)]
 pub struct Uid {
@@ -19,7 +19,7 @@ pub struct Uid {
     low: u64,
 }
 
-/// Longest text of a [`Uid`]: one letter, six digits for 32 bits, eleven for 64.
+/// Maximum length of the text of a [`Uid`]: one letter, six digits for 32 bits, eleven for 64.
 pub const UID_TEXT_MAX: usize = 18;
 
 const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -35,12 +35,12 @@ static PAIRS: [[u8; 2]; 62 * 62] = {
     all
 };
 
-/// A 64-bit number is split here, so that both halves can be converted in parallel.
-const CUT: u64 = 62_u64.pow(6);
+/// A 64-bit number is divided by this, so that both parts can be converted in parallel.
+const SPLIT: u64 = 62_u64.pow(6);
 
 impl Uid {
     /// The text and its length, at most [`UID_TEXT_MAX`].
-    // Each row has one: the text should not pass through memory.
+    // Most rows have a uid; inlining avoids a copy of the text through memory.
     #[inline(always)]
     pub fn text(self) -> ([u8; 24], usize) {
         let mut out = [0; 24];
@@ -48,9 +48,9 @@ impl Uid {
         let first = six_digits(u64::from(self.high));
         out[1..9].copy_from_slice(&first.to_le_bytes());
         let n = 1 + significant(first);
-        let (low, high) = (six_digits(self.low % CUT), six_digits(self.low / CUT));
+        let (low, high) = (six_digits(self.low % SPLIT), six_digits(self.low / SPLIT));
         out[n..n + 8].copy_from_slice(&low.to_le_bytes());
-        if self.low < CUT {
+        if self.low < SPLIT {
             return (out, n + significant(low));
         }
         out[n + 6..n + 14].copy_from_slice(&high.to_le_bytes());
@@ -73,13 +73,13 @@ fn significant(digits: u64) -> usize {
 }
 
 impl Uid {
-    /// Sixty-four of its bits: an order that does not depend on time.
+    /// 64 of its bits; they define an order that does not depend on time.
     pub fn bits(self) -> u64 {
         self.low
     }
 }
 
-/// A uid is a keyed hash already: its bits are all that a table needs.
+/// A uid is a keyed hash already, so its bits are used as the hash.
 impl Hash for Uid {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -87,7 +87,7 @@ impl Hash for Uid {
     }
 }
 
-/// A table by uid, which hashes nothing again: a uid's bits are its hash.
+/// A hash map by uid, which uses the bits of a uid as its hash.
 pub type UidMap<V> = HashMap<Uid, V, BuildHasherDefault<UidHasher>>;
 
 /// The hasher of [`UidMap`].
@@ -133,13 +133,13 @@ pub struct UidSource {
 }
 
 impl UidSource {
-    /// With the seed of the run (an option; 0 by default).
+    /// A source with the seed of the run, an option that is 0 by default.
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// The uid of the connection that packet number `packet` started; `ordinal` counts within
-    /// the packet (tunnels start several).
+    /// The uid of the connection that packet number `packet` started; `ordinal` counts the connections that the packet
+    /// starts, which are several in tunnels.
     pub fn connection(&self, packet: u64, ordinal: u32) -> Uid {
         let mut h = SipHasher24::new_with_keys(self.seed, 0x0043);
         h.write_u64(packet);
@@ -147,7 +147,7 @@ impl UidSource {
         Self::finish(b'C', &h)
     }
 
-    /// The uid of the file that the connection or transfer `owner` carries as its `ordinal`th.
+    /// The uid of the `ordinal`th file that the connection or transfer `owner` carries.
     pub fn file(&self, owner: Uid, ordinal: u64) -> Uid {
         let mut h = SipHasher24::new_with_keys(self.seed, 0x0046);
         h.write_u8(owner.kind);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn text_reads_back() {
+    fn text_has_the_digits_of_both_numbers() {
         let mut words = vec![0, u64::MAX];
         for power in 1..11 {
             words.extend([62_u64.pow(power) - 1, 62_u64.pow(power), 62_u64.pow(power) + 1]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_depend_on_seed_and_place() {
+    fn uids_depend_on_seed_and_object() {
         let s = UidSource::new(0);
         let a = s.connection(1, 0);
         assert_eq!(a, UidSource::new(0).connection(1, 0));

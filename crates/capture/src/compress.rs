@@ -84,7 +84,8 @@ impl Compression {
         let decoder: Box<dyn Read + Send> = match self {
             Self::Gzip => return Ok(unpacked(Gzip(Gunzip::new(input)), never_blocks)),
             Self::Zstd => {
-                let unzstd = if never_blocks { Unzstd::at_hand(input) } else { Unzstd::new(input) };
+                let unzstd =
+                    if never_blocks { Unzstd::in_memory(input) } else { Unzstd::new(input) };
                 return Ok(Box::new(Streamed::new(Zstd(unzstd))));
             }
             Self::Xz => {

@@ -19,8 +19,8 @@ use std::sync::mpsc::channel;
 
 use gannet_inflate::RestartPoints;
 use gannet_inflate::gzip::Checker;
-use gannet_inflate::gzip::Due;
 use gannet_inflate::gzip::HISTORY;
+use gannet_inflate::gzip::Trailer;
 use gannet_workers::Partner;
 
 use crate::Bytes;
@@ -159,7 +159,7 @@ struct Piece {
     buffer: Bytes,
     end: usize,
     /// Checksums of gzip members that end in this buffer.
-    dues: Vec<Due>,
+    dues: Vec<Trailer>,
     /// The end of the input, an error, or `None` if more data follows.
     ended: Option<io::Result<()>>,
 }
@@ -243,7 +243,7 @@ impl DecoderThread {
             };
             if let Some(checker) = &mut ring.checker {
                 let bytes = piece.buffer.get(HEADROOM..piece.end).unwrap_or_default();
-                if let Err((before, error)) = checker.see(bytes, &piece.dues) {
+                if let Err((before, error)) = checker.update(bytes, &piece.dues) {
                     piece.end = HEADROOM + before;
                     piece.ended = Some(Err(error));
                 }

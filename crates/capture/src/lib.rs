@@ -90,7 +90,7 @@ pub use format::Format;
 pub use format::Interface;
 pub use format::Origin;
 pub use gannet_base::NewFile;
-pub use gannet_inflate::MOST_RESTART_BYTES;
+pub use gannet_inflate::MAX_RESTART_BYTES;
 pub use gannet_inflate::RestartPoint;
 pub use gannet_inflate::RestartPoints;
 pub use gather::Gathered;

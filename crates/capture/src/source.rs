@@ -8,9 +8,9 @@ use std::sync::Weak;
 
 use gannet_inflate::RestartPoints;
 use gannet_inflate::gzip::Checker;
-use gannet_inflate::gzip::Due;
 use gannet_inflate::gzip::Gunzip;
 use gannet_inflate::gzip::HISTORY;
+use gannet_inflate::gzip::Trailer;
 use gannet_inflate::zstd::Unzstd;
 
 use crate::Bytes;
@@ -122,7 +122,7 @@ pub(crate) trait Input: Send {
     }
 
     /// Returns the trailers (expected checksums) since the last call.
-    fn dues(&mut self) -> Vec<Due> {
+    fn dues(&mut self) -> Vec<Trailer> {
         Vec::new()
     }
 }
@@ -151,11 +151,11 @@ impl<R: BufRead + Send> Input for Gzip<R> {
     }
 
     fn leave_checks(&mut self) -> Option<Checker> {
-        Some(self.0.leave_checks())
+        Some(self.0.defer_checks())
     }
 
-    fn dues(&mut self) -> Vec<Due> {
-        self.0.dues()
+    fn dues(&mut self) -> Vec<Trailer> {
+        self.0.take_trailers()
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -19,6 +20,7 @@ use crate::Blocks;
 use crate::Bytes;
 use crate::Compression;
 use crate::Error;
+use crate::FileId;
 use crate::Reader;
 use crate::map::PageReadahead;
 use crate::packet::BATCH_BYTES;
@@ -66,6 +68,7 @@ pub struct Stream {
     /// Errors to return before the next packet.
     failed: VecDeque<Error>,
     skipped: Vec<Error>,
+    repeated: Vec<PathBuf>,
     /// Number of bytes of files that have ended.
     finished: u64,
     total: Option<u64>,
@@ -160,7 +163,8 @@ impl Stream {
         }
         let alone = files.len() == 1;
         let Options { ahead, access, .. } = options;
-        let mut stream = Self { ahead, access, ..Self::empty() };
+        let repeated = repeated(files.iter().map(|(path, _)| path));
+        let mut stream = Self { ahead, access, repeated, ..Self::empty() };
         let mut captures = 0;
         for (order, (path, named)) in files.into_iter().enumerate() {
             match Reader::open_by(&path, access) {
@@ -226,6 +230,7 @@ impl Stream {
             before: 0,
             failed: VecDeque::new(),
             skipped: Vec::new(),
+            repeated: Vec::new(),
             finished: 0,
             total: Some(0),
             ahead: false,
@@ -475,6 +480,11 @@ impl Stream {
         &self.skipped
     }
 
+    /// Paths of files that an earlier path also names: the stream returns their packets once for each path.
+    pub fn repeated(&self) -> &[PathBuf] {
+        &self.repeated
+    }
+
     /// Number of packets returned so far.
     pub fn packets(&self) -> u64 {
         self.before + self.batch().len() as u64
@@ -489,6 +499,12 @@ impl Stream {
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
+}
+
+/// The files that are also under a path before.
+fn repeated<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    files.filter(|path| FileId::of(path).is_some_and(|id| !seen.insert(id))).cloned().collect()
 }
 
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
@@ -624,6 +640,17 @@ mod tests {
         )
         .unwrap();
         assert_eq!(drained_stream(flat).0.len(), 2);
+    }
+
+    #[test]
+    fn files_under_several_paths_are_known() {
+        let dir = Dir::new("repeated");
+        let a = dir.file("a.pcap", &capture(b'a', [5]));
+        let b = dir.file("b.pcap", &capture(b'b', [5]));
+        let again = dir.0.join("../").join(dir.0.file_name().unwrap()).join("a.pcap");
+        let stream = open(&[a, again.clone(), b, dir.0.clone()]);
+        assert_eq!(stream.repeated(), [again, dir.0.join("a.pcap"), dir.0.join("b.pcap")]);
+        assert_eq!(drained_stream(stream).0.len(), 5);
     }
 
     #[test]

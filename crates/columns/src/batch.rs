@@ -1,4 +1,4 @@
-//! Packed rows into Arrow arrays.
+//! Conversion of packed rows to Arrow arrays.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::schema::TimeUnit;
 use crate::schema::element;
 use crate::schema::schema;
 
-/// Rows that are collected for a record batch.
+/// Builder of a record batch from packed rows.
 pub struct Batch {
     schema: Arc<Schema>,
     columns: Vec<Column>,
@@ -42,28 +42,28 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// For a log with these columns, and about this many rows.
+    /// An empty batch for a log with these columns, with capacity for `rows` rows.
     pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
-        Self::of_columns(fields, unit, rows, |_| true)
+        Self::with_columns(fields, unit, rows, |_| true)
     }
 
-    /// The same with some of the columns only. The rows still have all of them.
-    pub fn of_columns(
+    /// Like [`Batch::new`], but the batch has only the `selected` columns. Appended rows have all columns of the log.
+    pub fn with_columns(
         fields: &[Field],
         unit: TimeUnit,
         rows: usize,
-        wanted: impl Fn(&Field) -> bool,
+        selected: impl Fn(&Field) -> bool,
     ) -> Self {
-        let column = |f: &Field| match wanted(f) {
+        let column = |f: &Field| match selected(f) {
             true => Column::new(f.ty, unit, rows),
             false => Column { values: Values::Skipped, ..Column::new(f.ty, unit, 0) },
         };
-        let kept: Vec<_> = fields.iter().filter(|f| wanted(f)).copied().collect();
+        let kept: Vec<_> = fields.iter().filter(|f| selected(f)).copied().collect();
         let columns = fields.iter().map(column).collect();
         Self { schema: Arc::new(schema(&kept, unit)), columns, rows: 0 }
     }
 
-    /// Appends a packed row, given without its length.
+    /// Appends a packed row, without its length prefix.
     #[inline]
     pub fn push(&mut self, row: &[u8]) {
         let mut cells = Cells::new(row);
@@ -78,7 +78,7 @@ impl Batch {
         self.rows
     }
 
-    /// Ends the batch.
+    /// Returns the record batch.
     pub fn finish(self) -> Result<RecordBatch, Error> {
         let Self { schema, columns, rows } = self;
         let kept = columns.into_iter().filter(|c| !matches!(c.values, Values::Skipped));
@@ -91,11 +91,12 @@ impl Batch {
 struct Column {
     kind: Kind,
     values: Values,
-    /// For a list, the end of each row's elements.
+    /// Offsets of a list column: 0, then the end of each row's elements.
     ends: Option<Vec<i32>>,
     nulls: NullBufferBuilder,
-    /// Of a list's elements.
+    /// Nulls among the elements of a list column.
     element_nulls: NullBufferBuilder,
+    /// Number of elements in a list column.
     elements: usize,
 }
 
@@ -109,7 +110,7 @@ enum Values {
         bytes: Vec<u8>,
         ends: Vec<i32>,
     },
-    /// Not wanted.
+    /// Values of a column that is not selected.
     Skipped,
 }
 
@@ -227,7 +228,7 @@ impl Values {
     }
 }
 
-/// Text that needs no escaping is nearly always ASCII.
+/// Appends text that needs no escaping, which is nearly always ASCII.
 #[inline(always)]
 pub(crate) fn plain(v: &[u8], out: &mut Vec<u8>) {
     if v.is_ascii() {
@@ -237,12 +238,12 @@ pub(crate) fn plain(v: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A point in time in its unit; one that it does not reach becomes the first or last that it does.
+/// Converts a time to a timestamp; one out of range becomes the first or last timestamp.
 #[inline]
 pub(crate) fn time(cell: Cell<'_>, unit: TimeUnit) -> i64 {
     match (cell, unit) {
         (Cell::Time(t), TimeUnit::Nanoseconds) => t.as_nanos(),
-        // Towards zero, as text shows it.
+        // Rounds towards zero, as text logs do.
         (Cell::Time(t), TimeUnit::Microseconds) => t.as_nanos() / 1_000,
         (Cell::FarTime(s) | Cell::Seconds(s), TimeUnit::Microseconds) => (s * 1e6).round() as i64,
         (Cell::FarTime(s) | Cell::Seconds(s), TimeUnit::Nanoseconds) => (s * 1e9) as i64,
@@ -250,8 +251,8 @@ pub(crate) fn time(cell: Cell<'_>, unit: TimeUnit) -> i64 {
     }
 }
 
-/// A point in time from its number.
-pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
+/// Converts a timestamp to a time.
+pub(crate) fn time_cell(v: i64, unit: TimeUnit) -> Cell<'static> {
     match unit {
         TimeUnit::Nanoseconds => Cell::Time(Time::from_nanos(v)),
         TimeUnit::Microseconds => match v.checked_mul(1_000) {
@@ -261,26 +262,26 @@ pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
     }
 }
 
-/// An interval from its seconds, or the seconds if they exceed its range.
-pub(crate) fn cell_of_interval(v: f64) -> Cell<'static> {
-    /// A little less than nanoseconds in 64 bits reach.
+/// Converts seconds to an interval, or keeps the seconds if they exceed its range.
+pub(crate) fn interval_cell(v: f64) -> Cell<'static> {
+    /// A little less than the range of 64-bit nanoseconds, in seconds.
     const FAR: f64 = 9e9;
     if v.abs() < FAR { Cell::Interval(interval(v)) } else { Cell::Seconds(v) }
 }
 
-/// An interval from its seconds. If a double represents several nanoseconds, the whole microsecond
-/// among them.
+/// Converts seconds to an interval. If several numbers of nanoseconds round to the same double, returns a whole number
+/// of microseconds among them.
 fn interval(v: f64) -> Interval {
     let whole = v.trunc();
-    let of = |nanos: i64| {
+    let with_nanos = |nanos: i64| {
         Interval::from_nanos((whole as i64).saturating_mul(1_000_000_000).saturating_add(nanos))
     };
     let part = v - whole;
-    let micros = of((part * 1e6).round() as i64 * 1_000);
+    let micros = with_nanos((part * 1e6).round() as i64 * 1_000);
     let nanos = (part * 1e9).round() as i64;
-    let near = [0, 1, -1, 2, -2].map(|by| of(nanos + by));
+    let near = [0, 1, -1, 2, -2].map(|by| with_nanos(nanos + by));
     let found = [micros].into_iter().chain(near).find(|span| span.as_secs_f64() == v);
-    found.unwrap_or(of(nanos))
+    found.unwrap_or(with_nanos(nanos))
 }
 
 #[cfg(test)]
@@ -291,12 +292,12 @@ mod tests {
     proptest! {
         /// Intervals round-trip to the nanosecond, those of more than 48 days to the microsecond.
         #[test]
-        fn spans_come_back(ns in -4_194_304_000_000_000_i64..4_194_304_000_000_000, shift in 0..50) {
+        fn intervals_round_trip(ns in -4_194_304_000_000_000_i64..4_194_304_000_000_000, shift in 0..50) {
             for ns in [ns >> shift, ns * 100 / 1_000 * 1_000] {
                 let span = Interval::from_nanos(ns);
                 prop_assert_eq!(interval(span.as_secs_f64()), span);
             }
-            // Any other is at least shown as the same number.
+            // Any other interval still converts to the same double.
             let long = Interval::from_nanos(ns * 1_000 + 807).as_secs_f64();
             prop_assert_eq!(interval(long).as_secs_f64(), long);
         }

@@ -16,17 +16,17 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::Error;
-use crate::group::Choice;
+use crate::group::CompressionChoice;
 use crate::group::Group;
-use crate::group::GroupMaker;
+use crate::group::GroupContext;
 use crate::group::GroupOptions;
 use crate::schema::ROW;
 use crate::schema::TimeUnit;
 use crate::schema::schema;
 use crate::whole_file::WholeFile;
 
-/// Rows of a row group at the most.
-pub(crate) const ROWS: usize = 128 << 10;
+/// Maximum number of rows in a row group.
+pub(crate) const MAX_GROUP_ROWS: usize = 128 << 10;
 
 /// Keys of a file's metadata.
 pub(crate) mod key {
@@ -36,18 +36,18 @@ pub(crate) mod key {
     pub(crate) const OPENED: &str = "gannet.opened";
     /// Packet time at the end, in nanoseconds.
     pub(crate) const CLOSED: &str = "gannet.closed";
-    /// Version that wrote it.
+    /// Version of gannet that wrote the file.
     pub(crate) const VERSION: &str = "gannet.version";
 }
 
 /// A Parquet file of a log.
 pub(crate) struct ParquetFile {
     writer: SerializedFileWriter<WholeFile>,
-    /// How columns are compressed.
-    choices: Vec<Choice>,
+    /// Compression of each column.
+    choices: Vec<CompressionChoice>,
 }
 
-/// What a file holds.
+/// Description of a file's log.
 #[derive(Clone, Copy)]
 pub(crate) struct FileDescription<'a> {
     /// Name of the log.
@@ -59,9 +59,9 @@ pub(crate) struct FileDescription<'a> {
 }
 
 impl ParquetFile {
-    /// Makes a file.
-    pub(crate) fn create(path: &Path, about: FileDescription<'_>) -> Result<Self, Error> {
-        let FileDescription { name, fields, unit, opened } = about;
+    /// Creates the file and writes its header.
+    pub(crate) fn create(path: &Path, description: FileDescription<'_>) -> Result<Self, Error> {
+        let FileDescription { name, fields, unit, opened } = description;
         let mut columns: Vec<_> = schema(fields, unit).fields().iter().cloned().collect();
         columns.push(Arc::new(arrow_schema::Field::new(ROW, DataType::Int64, false)));
         let schema = Schema::new(columns);
@@ -89,10 +89,10 @@ impl ParquetFile {
     pub(crate) fn write(
         &mut self,
         group: Group,
-        place: GroupOptions,
-        maker: &mut GroupMaker,
+        options: GroupOptions,
+        context: &mut GroupContext,
     ) -> Result<(), Error> {
-        group.write(&mut self.writer, place, &mut self.choices, maker)
+        group.write(&mut self.writer, options, &mut self.choices, context)
     }
 
     /// Completes the file.
@@ -103,12 +103,12 @@ impl ParquetFile {
     }
 }
 
-/// Whether the values of a column have a bloom filter: ids and addresses are looked up.
+/// Whether a column gets a Bloom filter: queries look up ids and addresses.
 pub(crate) fn has_bloom(field: &Field) -> bool {
     field.ty == Type::Scalar("addr") || matches!(field.ty, Type::Scalar(_)) && is_id(field.name)
 }
 
-/// Whether nearly every row has a different value.
+/// Whether nearly every row has a different value in a column.
 pub(crate) fn is_id(name: &str) -> bool {
     matches!(name, "uid" | "fuid" | "community_id") || name.ends_with("_fuid")
 }

@@ -1,21 +1,22 @@
-//! Files by time.
+//! Partitioning of logs into files by time.
 
 use std::fmt::Write;
 
-/// How the rows of a log are dealt to files by their times, in UTC.
+/// How the rows of a log are partitioned into files by their times, in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partition {
-    /// One file a log.
+    /// One file per log.
     #[default]
     None,
-    /// `conn/day=2026-11-21/part-0000.parquet`.
+    /// One folder per day: `conn/day=2026-11-21/part-0000.parquet`.
     Day,
-    /// `conn/day=2026-11-21/hour=08/part-0000.parquet`.
+    /// One folder per hour: `conn/day=2026-11-21/hour=08/part-0000.parquet`.
     Hour,
 }
 
 impl Partition {
-    /// The number of the part that a time in nanoseconds is in.
+    /// The part that a time in nanoseconds belongs to: the number of days or hours since 1970, `i64::MIN` without a
+    /// time.
     pub(crate) fn part(self, ns: Option<i64>) -> i64 {
         const HOUR: i64 = 3_600_000_000_000;
         match (self, ns) {
@@ -26,9 +27,9 @@ impl Partition {
         }
     }
 
-    /// The folder of a part, as Hive names it.
+    /// The folder of a part, named as Hive partitions are.
     pub(crate) fn folder(self, part: i64) -> String {
-        // The name that readers interpret as null.
+        // Hive's name for null.
         const NONE: &str = "__HIVE_DEFAULT_PARTITION__";
         let (days, hour) = match self {
             Self::None => return String::new(),

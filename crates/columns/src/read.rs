@@ -1,4 +1,4 @@
-//! Rows out of columns.
+//! Reads packed rows from Parquet files and record batches.
 
 use std::fs::File;
 use std::path::Path;
@@ -27,31 +27,31 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::Error;
-use crate::batch::cell_of_interval;
-use crate::batch::cell_of_time;
-use crate::parquet_file::ROWS;
+use crate::batch::interval_cell;
+use crate::batch::time_cell;
+use crate::parquet_file::MAX_GROUP_ROWS;
 use crate::parquet_file::key;
 use crate::schema::ROW;
 use crate::schema::TYPE;
 use crate::schema::TimeUnit;
 use crate::schema::fields_of;
-use crate::schema::lasting;
+use crate::schema::intern;
 
 /// The rows of a Parquet file that gannet wrote, in the order of the log.
 pub struct ParquetRows {
-    /// Name of the log; that of the file, if the metadata has none.
+    /// Name of the log from the metadata, or the file's name without extension.
     pub path: &'static str,
-    /// Its columns.
+    /// Columns of the log.
     pub fields: Vec<Field>,
-    /// Packet time at the first row, if the metadata has it.
+    /// Packet time at the first row, from the metadata; 0 if it is missing.
     pub opened: Time,
-    /// Packet time at the end, if the metadata has it.
+    /// Packet time at the end, from the metadata; 0 if it is missing.
     pub closed: Time,
     file: File,
     metadata: ArrowReaderMetadata,
-    /// The next row group.
+    /// Index of the next row group.
     group: usize,
-    /// Rows of the one before.
+    /// Reader of the current row group.
     batches: Option<ParquetRecordBatchReader>,
 }
 
@@ -70,9 +70,9 @@ impl ParquetRows {
             Time::from_nanos(number.unwrap_or_default())
         };
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
-        let name = value(key::PATH).map(lasting);
+        let name = value(key::PATH).map(intern);
         Ok(Self {
-            path: name.unwrap_or_else(|| lasting(&stem.unwrap_or_default())),
+            path: name.unwrap_or_else(|| intern(&stem.unwrap_or_default())),
             fields: fields_of(metadata.schema()),
             opened: time(key::OPENED),
             closed: time(key::CLOSED),
@@ -83,7 +83,7 @@ impl ParquetRows {
         })
     }
 
-    /// The next rows, appended to `rows`; `false` at the end.
+    /// Appends the next rows to `rows`; returns `false` at the end of the file.
     pub fn next(&mut self, rows: &mut RowPacker) -> Result<bool, Error> {
         let Some(batch) = self.next_batch()? else { return Ok(false) };
         let numbers = batch.column_by_name(ROW).and_then(as_array::<Int64Array>);
@@ -91,13 +91,14 @@ impl ParquetRows {
         if let Some(numbers) = numbers {
             order.sort_by_key(|row| numbers.value(*row));
         }
-        rows_of(&batch, &order, rows)?;
+        pack_rows(&batch, &order, rows)?;
         Ok(true)
     }
 }
 
 impl ParquetRows {
-    /// Rows of one row group, all of them if it is one of gannet's: only all together have an order.
+    /// Returns the next batch: a whole row group of gannet's files, because only all of its rows restore the log's
+    /// order.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
             if let Some(batch) = self.batches.as_mut().and_then(Iterator::next) {
@@ -108,15 +109,15 @@ impl ParquetRows {
             }
             let (file, metadata) = (self.file.try_clone()?, self.metadata.clone());
             let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-            let reader = reader.with_row_groups(vec![self.group]).with_batch_size(ROWS);
+            let reader = reader.with_row_groups(vec![self.group]).with_batch_size(MAX_GROUP_ROWS);
             self.batches = Some(reader.build()?);
             self.group += 1;
         }
     }
 }
 
-/// Packs rows of a batch, those at the places of `order`. Columns without Zeek's type are left out.
-pub fn rows_of(batch: &RecordBatch, order: &[usize], rows: &mut RowPacker) -> Result<(), Error> {
+/// Packs the rows of a batch at the indices in `order`. Columns without Zeek's type in their metadata are skipped.
+pub fn pack_rows(batch: &RecordBatch, order: &[usize], rows: &mut RowPacker) -> Result<(), Error> {
     let schema = batch.schema();
     let mut columns = Vec::new();
     for (field, array) in schema.fields().iter().zip(batch.columns()) {
@@ -196,9 +197,9 @@ impl<'a> Column<'a> {
             Self::Int(a) => Cell::Int(a.value(row)),
             Self::Port(a) => Cell::Count(a.value(row).into()),
             Self::Double(a) => Cell::Double(a.value(row)),
-            Self::Interval(a) => cell_of_interval(a.value(row)),
-            Self::Micros(a) => cell_of_time(a.value(row), TimeUnit::Microseconds),
-            Self::Nanos(a) => cell_of_time(a.value(row), TimeUnit::Nanoseconds),
+            Self::Interval(a) => interval_cell(a.value(row)),
+            Self::Micros(a) => time_cell(a.value(row), TimeUnit::Microseconds),
+            Self::Nanos(a) => time_cell(a.value(row), TimeUnit::Nanoseconds),
             Self::Addr(a) => address(a.value(row)),
             Self::Text(a) => {
                 return rows
@@ -207,9 +208,9 @@ impl<'a> Column<'a> {
             Self::List(a, elements) => {
                 let offsets = a.value_offsets();
                 let ends = [row, row + 1].map(|at| offsets.get(at).copied().unwrap_or_default());
-                let places = ends[0] as usize..ends[1] as usize;
-                rows.push_list(places.len());
-                places.for_each(|at| elements.push(at, rows));
+                let range = ends[0] as usize..ends[1] as usize;
+                rows.push_list(range.len());
+                range.for_each(|at| elements.push(at, rows));
                 return;
             }
         };

@@ -1,4 +1,4 @@
-//! From Zeek's types to Arrow's and back.
+//! Conversion of Zeek's types to Arrow's and back.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -12,23 +12,23 @@ use arrow_schema::Schema;
 use gannet_log::Kind;
 use gannet_log::Type;
 
-/// Key of a field's metadata: Zeek's type.
+/// Metadata key of a field; its value is Zeek's type.
 pub const TYPE: &str = "zeek.type";
 /// Name of the column that numbers the rows of a log in Parquet files.
 pub const ROW: &str = "_row";
 
-/// Unit of points in time.
+/// Unit of timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// As in text logs.
+    /// Microseconds, as in text logs.
     #[default]
     Microseconds,
-    /// All that captures have; not every reader takes them.
+    /// Nanoseconds, the resolution of captures; some readers of Parquet do not support them.
     Nanoseconds,
 }
 
 impl TimeUnit {
-    /// As Arrow has it, in UTC.
+    /// Arrow's timestamp type of this unit, in UTC.
     pub(crate) fn data_type(self) -> DataType {
         let unit = match self {
             Self::Microseconds => arrow_schema::TimeUnit::Microsecond,
@@ -72,29 +72,29 @@ pub(crate) fn element(ty: DataType) -> Field {
 /// The columns of a log that was written with [`schema`], from the metadata of its fields. Fields without it,
 /// such as [`ROW`], are left out.
 pub fn fields_of(schema: &Schema) -> Vec<gannet_log::Field> {
-    let of = |column: &Arc<Field>| field(column.name(), column.metadata().get(TYPE)?);
-    schema.fields().iter().filter_map(of).collect()
+    let zeek_field = |column: &Arc<Field>| field(column.name(), column.metadata().get(TYPE)?);
+    schema.fields().iter().filter_map(zeek_field).collect()
 }
 
-/// A column by its name and Zeek's type of it, as the header of a TSV log has them.
+/// A column from its name and Zeek type, as in the header of a TSV log; `None` if the type is malformed.
 pub fn field(name: &str, ty: &str) -> Option<gannet_log::Field> {
     let ty = zeek_type(ty)?;
-    Some(gannet_log::Field { name: lasting(name), ty, doc: "", optional: false })
+    Some(gannet_log::Field { name: intern(name), ty, doc: "", optional: false })
 }
 
 fn zeek_type(text: &str) -> Option<Type> {
-    let inner = |text: &str| text.strip_suffix(']').map(lasting);
+    let inner = |text: &str| text.strip_suffix(']').map(intern);
     Some(if let Some(rest) = text.strip_prefix("set[") {
         Type::Set(inner(rest)?)
     } else if let Some(rest) = text.strip_prefix("vector[") {
         Type::Vector(inner(rest)?)
     } else {
-        Type::Scalar(lasting(text))
+        Type::Scalar(intern(text))
     })
 }
 
 /// Interns a text for the lifetime of the process: column names from files are few.
-pub(crate) fn lasting(text: &str) -> &'static str {
+pub(crate) fn intern(text: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     match names.get(text) {

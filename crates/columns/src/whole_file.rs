@@ -1,4 +1,4 @@
-//! Files that have their names only when they are complete, with their names in errors.
+//! Files that get their final name when they are complete.
 
 use std::fs;
 use std::io;
@@ -9,18 +9,18 @@ use std::path::PathBuf;
 
 use gannet_base::NewFile;
 
-/// A [`NewFile`] with a buffer. Errors name it.
+/// A buffered [`NewFile`] whose errors contain its path.
 #[derive(Debug)]
 pub struct WholeFile {
     file: BufWriter<NewFile>,
     path: PathBuf,
 }
 
-/// Bytes that go to the file at a time.
+/// Size of the buffer, in bytes.
 const BUFFER: usize = 64 << 10;
 
 impl WholeFile {
-    /// Creates the file, and its folder if that is missing.
+    /// Creates the file, and its folder if it does not exist.
     pub fn create(path: &Path) -> io::Result<Self> {
         let name = |e: io::Error| named(path, &e);
         if let Some(folder) = path.parent() {
@@ -30,7 +30,7 @@ impl WholeFile {
         Ok(Self { file: BufWriter::with_capacity(BUFFER, file), path: path.to_owned() })
     }
 
-    /// Gives the file its name, once all of it is on the disk.
+    /// Writes the buffered bytes and gives the file its final name.
     pub fn finish(self) -> io::Result<()> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
         file.and_then(NewFile::finish).map_err(|e| named(&self.path, &e))
@@ -47,7 +47,7 @@ impl Write for WholeFile {
     }
 }
 
-/// An error with the file that it is about.
+/// Adds the path of a file to its error.
 pub(crate) fn named(path: &Path, e: &io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: {e}", path.display()))
 }

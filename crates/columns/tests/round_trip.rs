@@ -1,8 +1,8 @@
-//! Rows that go into Parquet files and out again make the same text logs, to the byte; several formats of one run are
-//! those of a run each; and files are the same bytes for any number of threads. Of generated traffic, of the
-//! repository's sample, and of every capture of the conformance corpus, which is next to the project (or where
-//! `GANNET_SHARED` says). Without the corpus this says so.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! Parquet files convert back to the same text logs, byte for byte; several formats written in one run equal those of
+//! separate runs; and files have the same bytes for any number of threads. Inputs are generated traffic, the
+//! repository's sample, and every capture of the conformance corpus, which is next to the project or at
+//! `GANNET_SHARED`. A message is printed if the corpus is missing.
+// Tests may unwrap and print; Clippy allows that only in functions marked as tests.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -44,8 +44,8 @@ use gannet_log::Type;
 
 const JSON: Format = Format::Json(JsonTimes::Epoch);
 
-fn captures(own: &Path) -> Vec<PathBuf> {
-    let traffic = own.join("traffic.pcap");
+fn captures(work_dir: &Path) -> Vec<PathBuf> {
+    let traffic = work_dir.join("traffic.pcap");
     let mut writer = Writer::create(&traffic, WriteOptions::default()).unwrap();
     gannet_synth::traffic::mixed(600, 1).write(&mut writer).unwrap();
     writer.finish().unwrap();
@@ -62,8 +62,8 @@ fn files(dir: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// All files below a folder by their paths, and the folder is removed.
-fn taken(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+/// Reads all files below a folder, by their relative paths, and removes the folder.
+fn read_and_remove(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = Vec::new();
     files(folder, &mut all);
     let name = |path: &Path| path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
@@ -72,7 +72,7 @@ fn taken(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Analyses a capture into a folder. `false` if it is no capture.
+/// Analyses a capture and writes its logs to a folder; returns `false` if the file is not a capture.
 fn analyse(capture: &Path, out: &Path, threads: usize, logs: gannet_log::Options) -> bool {
     fs::create_dir_all(out).unwrap();
     let logs = gannet_log::Options {
@@ -89,7 +89,7 @@ fn analyse(capture: &Path, out: &Path, threads: usize, logs: gannet_log::Options
         match stream.next_batch() {
             Ok(Some(batch)) => engine.batch(&batch).unwrap(),
             Ok(None) => break,
-            // Everything before the damage counts.
+            // Packets before the damage are analysed.
             Err(_) => {}
         }
     }
@@ -105,7 +105,7 @@ fn columns(outputs: Vec<Arc<dyn Output>>) -> gannet_log::Options {
     gannet_log::Options { format: Format::Packed, outputs, ..Default::default() }
 }
 
-/// The text log of a Parquet file's rows.
+/// Converts a Parquet file to a text log.
 fn text_of(parquet: &Path, format: Format, out: &Path) -> Vec<u8> {
     fs::create_dir_all(out).unwrap();
     let mut rows = ParquetRows::open(parquet).unwrap();
@@ -120,7 +120,7 @@ fn text_of(parquet: &Path, format: Format, out: &Path) -> Vec<u8> {
     }
     logs.set_time(rows.closed);
     logs.close().unwrap();
-    let mut files = taken(out);
+    let mut files = read_and_remove(out);
     assert_eq!(files.len(), 1);
     files.pop_first().unwrap().1
 }
@@ -137,15 +137,15 @@ fn difference(name: &str, a: &[u8], b: &[u8]) -> Option<String> {
     Some(format!("{name}, line {}:\n  {:?}\n  {:?}", same + 1, a.get(same), b.get(same)))
 }
 
-fn compare(capture: &Path, own: &Path) -> Option<(usize, Vec<String>)> {
-    let out = own.join("out");
+fn compare(capture: &Path, work_dir: &Path) -> Option<(usize, Vec<String>)> {
+    let out = work_dir.join("out");
     if !analyse(capture, &out, 1, text(Format::Tsv)) {
         fs::remove_dir_all(&out).unwrap();
         return None;
     }
-    let tsv = taken(&out);
+    let tsv = read_and_remove(&out);
     analyse(capture, &out, 1, text(JSON));
-    let json = taken(&out);
+    let json = read_and_remove(&out);
     let all = || {
         columns(vec![
             Arc::new(TextOutput { format: Format::Tsv, extension: None }),
@@ -155,27 +155,27 @@ fn compare(capture: &Path, own: &Path) -> Option<(usize, Vec<String>)> {
         ])
     };
     analyse(capture, &out, 1, all());
-    let mut different = Vec::new();
+    let mut differences = Vec::new();
     for (name, text) in &tsv {
         let stem = name.strip_suffix(".log").unwrap();
         let parquet = out.join(format!("{stem}.parquet"));
-        let again = text_of(&parquet, Format::Tsv, &own.join("text"));
-        different.extend(difference(&format!("TSV of {stem}.parquet"), text, &again));
+        let again = text_of(&parquet, Format::Tsv, &work_dir.join("text"));
+        differences.extend(difference(&format!("TSV of {stem}.parquet"), text, &again));
     }
-    let alone = taken(&out);
-    assert_eq!(alone.len(), 4 * tsv.len(), "{}", capture.display());
+    let single_thread = read_and_remove(&out);
+    assert_eq!(single_thread.len(), 4 * tsv.len(), "{}", capture.display());
     for (name, text) in &tsv {
-        different.extend(difference(name, text, &alone[name]));
+        differences.extend(difference(name, text, &single_thread[name]));
     }
     for (name, text) in &json {
         let other = name.replace(".log", ".json");
-        different.extend(difference(&other, text, &alone[&other]));
+        differences.extend(difference(&other, text, &single_thread[&other]));
     }
     analyse(capture, &out, 3, all());
-    let threads = taken(&out);
-    for (name, bytes) in &alone {
+    let threads = read_and_remove(&out);
+    for (name, bytes) in &single_thread {
         if threads.get(name) != Some(bytes) {
-            different.push(format!("{name} differs with threads"));
+            differences.push(format!("{name} differs with threads"));
         }
     }
     // JSON shows nanoseconds.
@@ -183,53 +183,58 @@ fn compare(capture: &Path, own: &Path) -> Option<(usize, Vec<String>)> {
     analyse(capture, &out, 2, columns(vec![Arc::new(Columns { times, ..Columns::default() })]));
     for (name, text) in &json {
         let stem = name.strip_suffix(".log").unwrap();
-        let again = text_of(&out.join(format!("{stem}.parquet")), JSON, &own.join("text"));
-        different.extend(difference(&format!("JSON of {stem}.parquet"), text, &again));
+        let again = text_of(&out.join(format!("{stem}.parquet")), JSON, &work_dir.join("text"));
+        differences.extend(difference(&format!("JSON of {stem}.parquet"), text, &again));
     }
-    taken(&out);
-    Some((tsv.len(), different))
+    read_and_remove(&out);
+    Some((tsv.len(), differences))
 }
 
 #[test]
 fn parquet_and_back_is_the_same_text() {
-    // In memory if possible: writing thousands of small files to a disk is slow.
+    // Use a memory file system if possible: writing thousands of small files to a disk is slow.
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    let own = folder.join(format!("gannet-columns-{}", std::process::id()));
-    fs::create_dir_all(&own).unwrap();
-    let captures = captures(&own);
+    let work_dir = folder.join(format!("gannet-columns-{}", std::process::id()));
+    fs::create_dir_all(&work_dir).unwrap();
+    let captures = captures(&work_dir);
     let next = AtomicUsize::new(0);
     let work = |worker: usize| {
-        let own = own.join(worker.to_string());
-        let (mut compared, mut different) = (0, Vec::new());
+        let work_dir = work_dir.join(worker.to_string());
+        let (mut compared, mut differences) = (0, Vec::new());
         while let Some(capture) = captures.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Some((logs, differences)) = compare(capture, &own) else { continue };
+            let Some((logs, found)) = compare(capture, &work_dir) else { continue };
             compared += logs;
-            different.extend(differences.iter().map(|d| format!("{}: {d}", capture.display())));
+            differences.extend(found.iter().map(|d| format!("{}: {d}", capture.display())));
         }
-        (compared, different)
+        (compared, differences)
     };
-    let (mut compared, mut different) = (0, Vec::new());
+    let (mut compared, mut differences) = (0, Vec::new());
     thread::scope(|scope| {
         let work = &work;
         let workers: Vec<_> = (0..2).map(|n| scope.spawn(move || work(n))).collect();
         for worker in workers {
             let (some, others) = worker.join().unwrap();
             compared += some;
-            different.extend(others);
+            differences.extend(others);
         }
     });
-    fs::remove_dir_all(&own).unwrap();
+    fs::remove_dir_all(&work_dir).unwrap();
     eprintln!("{compared} logs compared");
     assert!(compared > 5);
-    assert!(different.is_empty(), "{} differences:\n{}", different.len(), different.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
 }
 
-/// Row groups that are larger together than what is read at a time, each in another order than the log.
+/// A file of several row groups, each of which is sorted by time, is read in the order of the log.
 #[test]
 fn rows_of_many_row_groups_have_the_order_of_the_log() {
     const ROWS: i64 = 140_000;
-    let own = std::env::temp_dir().join(format!("gannet-groups-{}", std::process::id()));
+    let work_dir = std::env::temp_dir().join(format!("gannet-groups-{}", std::process::id()));
     let field = |name, ty| Field { name, ty: Type::Scalar(ty), doc: "", optional: false };
     let fields: &'static [Field] =
         Vec::leak(vec![field("ts", "time"), field("n", "count"), field("text", "string")]);
@@ -241,12 +246,12 @@ fn rows_of_many_row_groups_have_the_order_of_the_log() {
         packed.push(&Cell::Plain(&[b'a'; 80]));
         packed.end();
     }
-    let options = gannet_log::Options { dir: Some(own.clone()), ..Default::default() };
+    let options = gannet_log::Options { dir: Some(work_dir.clone()), ..Default::default() };
     let mut writer = Columns::default().open(&options);
     let stream = PackedStream::new("test", fields, Time::from_nanos(0));
     writer.write(&stream, PackedRows::new(packed.rows())).unwrap();
     writer.close(Time::from_nanos(0)).unwrap();
-    let mut rows = ParquetRows::open(&own.join("test.parquet")).unwrap();
+    let mut rows = ParquetRows::open(&work_dir.join("test.parquet")).unwrap();
     let (mut found, mut next) = (RowPacker::default(), 0);
     while rows.next(&mut found).unwrap() {
         for row in PackedRows::new(found.rows()) {
@@ -258,17 +263,17 @@ fn rows_of_many_row_groups_have_the_order_of_the_log() {
         found.clear();
     }
     assert_eq!(next, ROWS as u64);
-    fs::remove_dir_all(own).unwrap();
+    fs::remove_dir_all(work_dir).unwrap();
 }
 
 #[test]
-fn parts_of_time_have_files_of_their_own() {
-    let own = std::env::temp_dir().join(format!("gannet-parts-{}", std::process::id()));
+fn each_part_of_time_has_its_own_files() {
+    let work_dir = std::env::temp_dir().join(format!("gannet-parts-{}", std::process::id()));
     let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap");
     let partition = Partition::Hour;
     let hour = Columns { partition, ..Columns::default() };
-    assert!(analyse(&capture, &own, 1, columns(vec![Arc::new(hour)])));
-    let names: Vec<_> = taken(&own).into_keys().collect();
+    assert!(analyse(&capture, &work_dir, 1, columns(vec![Arc::new(hour)])));
+    let names: Vec<_> = read_and_remove(&work_dir).into_keys().collect();
     assert!(names.iter().any(|n| n.starts_with("conn/day=2023-11-14/hour=22/")), "{names:?}");
     assert!(names.iter().all(|n| n.contains("/hour=") && n.ends_with("/part-0000.parquet")));
 }

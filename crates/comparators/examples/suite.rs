@@ -33,10 +33,10 @@ const PACKETS: usize = 4096;
 /// trained by the previous engine.
 const PASSES: usize = 4;
 
-/// Captured bytes of a packet: small enough that all packets stay in a second-level cache.
+/// Captured bytes of a packet: few enough that all packets stay in the L2 cache.
 const KEPT: usize = 128;
 
-/// Packets of a batch.
+/// Number of packets of a batch.
 const BATCH: usize = 1024;
 
 fn main() {
@@ -77,7 +77,7 @@ fn main() {
             let hand = hands.as_ref().ok().and_then(|h| h.of(&name));
             let row = measure(&name, &expression, &program, &views, rounds, hand);
             let Some(row) = row else { continue };
-            let ratio = row.libpcap.min(row.theirs.unwrap_or(f64::MAX)) / row.jit;
+            let ratio = row.libpcap.min(row.libpcap_program.unwrap_or(f64::MAX)) / row.jit;
             logs += ratio.ln();
             batch_logs += (row.jit / row.batch).ln();
             slower += usize::from(ratio < 1.0);
@@ -88,7 +88,7 @@ fn main() {
                 program.insns().len(),
                 row.matches,
                 row.libpcap,
-                optional(row.theirs),
+                optional(row.libpcap_program),
                 optional(row.linux),
                 row.jit,
                 row.batch,
@@ -106,8 +106,8 @@ fn main() {
     }
 }
 
-/// Packets from all over a capture in one buffer, as a reader returns them: all bytes, and the
-/// range and wire length of each packet.
+/// Evenly distributed packets of a capture in one buffer, as a reader returns them: the bytes of
+/// all, and the range and wire length of each packet.
 fn sample(file: &str, count: usize) -> (Vec<u8>, Vec<(Range<usize>, u32)>) {
     let (mut bytes, mut all) = (Vec::new(), Vec::new());
     let mut reader = Reader::open(file).unwrap();
@@ -136,8 +136,8 @@ fn sample(file: &str, count: usize) -> (Vec<u8>, Vec<(Range<usize>, u32)>) {
 struct Row {
     matches: usize,
     libpcap: f64,
-    /// libpcap's interpreter with libpcap's program.
-    theirs: Option<f64>,
+    /// Time of libpcap's interpreter with libpcap's program.
+    libpcap_program: Option<f64>,
     jit: f64,
     batch: f64,
     llvm: Option<f64>,
@@ -158,9 +158,9 @@ fn measure(
     hand: Option<hand::Hand>,
 ) -> Option<Row> {
     let libpcap = Libpcap::new(program).unwrap();
-    // Its compiler needs minutes for long lists.
+    // libpcap's compiler needs minutes for long lists.
     let short = expression.len() < 4_000;
-    let theirs = short
+    let libpcap_program = short
         .then(|| libpcap::compile(expression, 1, 262_144, true).ok())
         .flatten()
         .and_then(|p| Libpcap::new(&p).ok());
@@ -190,8 +190,8 @@ fn measure(
             }),
         ),
     ];
-    if let Some(theirs) = &theirs {
-        lanes.push(("its program", Box::new(|| each(views, |v| theirs.run(v) != 0))));
+    if let Some(libpcap_program) = &libpcap_program {
+        lanes.push(("its program", Box::new(|| each(views, |v| libpcap_program.run(v) != 0))));
     }
     if let Some(hand) = hand {
         lanes.push(("by hand", Box::new(move || each(views, |v| hand.matches(v.data())))));
@@ -215,7 +215,7 @@ fn measure(
     Some(Row {
         matches: expected,
         libpcap: of("libpcap")?,
-        theirs: of("its program"),
+        libpcap_program: of("its program"),
         jit: of("jit")?,
         batch: of("batch")?,
         llvm: of("llvm"),

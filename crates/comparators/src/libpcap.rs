@@ -1,4 +1,4 @@
-//! libpcap's interpreter, loaded at run time: the binary is not linked to it.
+//! libpcap's interpreter, loaded at run time: the binary is not linked with libpcap.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -52,7 +52,7 @@ struct Library {
     version: Version,
 }
 
-/// The names that the library has on Linux, the BSDs and macOS.
+/// Names of the library on Linux, the BSDs and macOS.
 const NAMES: [&CStr; 4] = [c"libpcap.so.0.8", c"libpcap.so.1", c"libpcap.so", c"libpcap.dylib"];
 
 fn library() -> Result<&'static Library, Unavailable> {
@@ -138,7 +138,7 @@ impl Engine for Libpcap {
 /// If the library is not installed.
 pub fn version() -> Result<String, Unavailable> {
     let library = library()?;
-    // SAFETY: the function gives a string that is never freed.
+    // SAFETY: the function returns a string that is never freed.
     let text = unsafe { CStr::from_ptr((library.version)()) };
     Ok(text.to_string_lossy().into_owned())
 }
@@ -168,13 +168,13 @@ pub fn compile(
     };
     let mut insns = Vec::new();
     if failed == 0 && !raw.insns.is_null() {
-        // SAFETY: the library filled in as many instructions as it says.
+        // SAFETY: the library has written `raw.len` instructions.
         let all = unsafe { std::slice::from_raw_parts(raw.insns, raw.len as usize) };
         insns.extend(all.iter().map(|i| Insn { code: i.code, jt: i.jt, jf: i.jf, k: i.k }));
-        // SAFETY: what `compile` filled, once.
+        // SAFETY: `compile` filled the program, and it is freed once.
         unsafe { (library.free_code)(&raw mut raw) };
     }
-    // SAFETY: an open handle, once.
+    // SAFETY: the handle is open, and closed once.
     unsafe { (library.close)(handle) };
     Program::new(insns).map_err(|e| refused(&e.to_string()))
 }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::print_stderr)]
-    fn what_c_does_not_define_is_not_asked() {
+    fn programs_undefined_in_c_are_refused() {
         if let Err(why) = library() {
             eprintln!("skipped: {why}");
             return;

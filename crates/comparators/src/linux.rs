@@ -12,8 +12,8 @@ use gannet_filter::{Insn, Program};
 
 /// A pair of sockets: matching packets arrive at the second.
 ///
-/// Packets are sent as datagrams, so the captured length is the wire length: only packets that were
-/// captured whole can be tested.
+/// Packets are sent as datagrams, so the captured length is the wire length: only completely
+/// captured packets can be tested.
 #[derive(Debug)]
 pub struct Socket {
     pair: Mutex<(OwnedFd, OwnedFd)>,
@@ -23,7 +23,7 @@ fn unavailable(what: &str) -> Unavailable {
     Unavailable::new(format!("{what}: {}", io::Error::last_os_error()))
 }
 
-/// Longest datagram.
+/// Maximum length of a datagram, in bytes.
 const MAX_DATAGRAM: usize = 64 << 10;
 
 impl Socket {
@@ -40,15 +40,15 @@ impl Socket {
     }
 }
 
-/// Makes a pair of sockets with a filter at the second.
+/// Creates a pair of sockets with a filter attached to the second.
 fn attach(insns: &[Insn]) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: the array has room for two numbers.
+    // SAFETY: the array has space for two descriptors.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just made them, and they have no other owner.
+    // SAFETY: the kernel just created them, and they have no other owner.
     let pair = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
     let raw = |i: &Insn| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
     let mut insns: Vec<libc::sock_filter> = insns.iter().map(raw).collect();
@@ -71,7 +71,7 @@ fn attach(insns: &[Insn]) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Socket {
-    /// The number of bytes that the kernel keeps of a packet that was captured whole. `None` if it
+    /// The number of bytes that the kernel keeps of a completely captured packet. `None` if it
     /// cannot be sent.
     pub fn verdict(&self, data: &[u8]) -> Option<u32> {
         let pair = self.pair.lock().ok()?;
@@ -141,8 +141,8 @@ const PROG_TEST_RUN: libc::c_long = 10;
 const SCHED_CLS: u32 = 3;
 
 fn bpf<T>(command: libc::c_long, attributes: &mut T) -> libc::c_long {
-    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes of the attributes, and what they
-    // point to as their callers say.
+    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes of the attributes, and the memory
+    // they point to, which callers keep valid.
     unsafe {
         libc::syscall(libc::SYS_bpf, command, (attributes as *mut T).cast::<u8>(), size_of::<T>())
     }
@@ -175,7 +175,7 @@ impl Timed {
         let fd = bpf(PROG_LOAD, &mut load);
         let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0);
         let fd = fd.ok_or_else(|| unavailable("the kernel does not load the program"))?;
-        // SAFETY: the kernel just made it, and it has no other owner.
+        // SAFETY: the kernel just created it, and it has no other owner.
         Ok(Self { program: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let rounds = std::env::var("GANNET_CHECKS").ok().and_then(|n| n.parse().ok());
         for round in 0..rounds.unwrap_or(300) {
             let mut insns = match round % 4 {
-                // Anything at all, in front of a return.
+                // An arbitrary instruction before a return.
                 0 => {
                     let n = random.below(6);
                     let any = |r: &mut Random| Insn {

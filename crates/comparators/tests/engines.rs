@@ -1,8 +1,8 @@
 //! All engines agree on every packet, for optimised programs and others.
 //!
-//! By default, forty random filters on packets made for them. `GANNET_FILTERS` sets the number,
-//! optionally behind a number to skip (`600+200`), and `GANNET_TRACES` the captures of Ethernet
-//! frames to run them over, separated by colons:
+//! By default, forty random filters on packets generated for them. `GANNET_FILTERS` sets the
+//! number, optionally preceded by a number to skip (`600+200`), and `GANNET_TRACES` the captures of
+//! Ethernet frames to run them over, separated by colons:
 //!
 //! ```sh
 //! GANNET_FILTERS=1000 GANNET_TRACES=rand.pcap:mix.pcap \
@@ -21,8 +21,8 @@ use gannet_filter::{NoNames, Options, Program, compile};
 
 const ETHERNET: u16 = 1;
 
-/// Packets of a trace that the kernel filters, for each filter: each takes a microsecond.
-const ASKED: usize = 4_000;
+/// Number of packets of a trace that the kernel filters, for each filter: each takes a microsecond.
+const KERNEL_PACKETS: usize = 4_000;
 
 /// Packets that all engines filter before the next ones, so that their headers stay in the cache.
 const CHUNK: usize = 4_096;
@@ -36,7 +36,7 @@ struct Lane {
 }
 
 /// The number of filters to skip, and to use: `200`, `600+200`.
-fn which(text: &str) -> (usize, usize) {
+fn skip_and_count(text: &str) -> (usize, usize) {
     let (skip, count) = text.split_once('+').unwrap_or(("0", text));
     (skip.parse().unwrap_or(0), count.parse().unwrap_or(40))
 }
@@ -73,14 +73,14 @@ fn lanes(programs: [Program; 2], skipped: &mut BTreeMap<String, usize>) -> Vec<L
     lanes
 }
 
-/// The packets of a capture, held for all filters.
-struct Held {
+/// The packets of a capture, kept in memory for all filters.
+struct LoadedCapture {
     bytes: Vec<u8>,
-    /// End and wire length of each.
+    /// End offset and wire length of each packet.
     ends: Vec<(usize, u32)>,
 }
 
-impl Held {
+impl LoadedCapture {
     fn open(file: &str) -> Self {
         let mut held = Self { bytes: Vec::new(), ends: Vec::new() };
         let mut reader = Reader::open(file).unwrap();
@@ -111,9 +111,9 @@ struct Tally {
     time: BTreeMap<&'static str, (u64, Duration)>,
 }
 
-/// Runs all engines over packets, the kernel's over every `nth`. Of libpcap's, the optimised
-/// program runs over all packets, the other, which equals the interpreter's, over one chunk in
-/// eight.
+/// Runs all engines over packets, the kernel's over every `nth`. With libpcap's interpreter, the
+/// optimised program runs over all packets, and the unoptimised one, which equals that of the
+/// reference interpreter, over one chunk in eight.
 fn compare(text: &str, lanes: &[Lane], views: &[View<'_>], nth: usize, tally: &mut Tally) {
     let (mut expected, mut hits) = (Vec::new(), Vec::new());
     for (number, views) in views.chunks(CHUNK).enumerate() {
@@ -123,7 +123,7 @@ fn compare(text: &str, lanes: &[Lane], views: &[View<'_>], nth: usize, tally: &m
             }
             let start = Instant::now();
             let asked = if lane.kind == Kind::Linux {
-                ask(lane, views, nth, &expected, &mut hits)
+                run_lane(lane, views, nth, &expected, &mut hits)
             } else {
                 lane.engine.select(views, &mut hits);
                 views.len() as u64
@@ -146,7 +146,13 @@ fn compare(text: &str, lanes: &[Lane], views: &[View<'_>], nth: usize, tally: &m
 
 /// Runs an engine on every `nth` packet: counts runs and reports verdicts that differ from the
 /// expected ones.
-fn ask(lane: &Lane, views: &[View<'_>], nth: usize, expected: &[u32], hits: &mut Vec<u32>) -> u64 {
+fn run_lane(
+    lane: &Lane,
+    views: &[View<'_>],
+    nth: usize,
+    expected: &[u32],
+    hits: &mut Vec<u32>,
+) -> u64 {
     hits.clear();
     hits.extend_from_slice(expected);
     let mut asked = 0;
@@ -175,10 +181,11 @@ fn disagreement(text: &str, [first, lane]: [&Lane; 2], view: View<'_>) -> ! {
 
 #[test]
 fn engines_agree() {
-    let (skip, count) = which(&std::env::var("GANNET_FILTERS").unwrap_or_default());
+    let (skip, count) = skip_and_count(&std::env::var("GANNET_FILTERS").unwrap_or_default());
     let traces = std::env::var("GANNET_TRACES").unwrap_or_default();
-    let traces: Vec<Held> = traces.split(':').filter(|t| !t.is_empty()).map(Held::open).collect();
-    let traces: Vec<Vec<View<'_>>> = traces.iter().map(Held::views).collect();
+    let traces: Vec<LoadedCapture> =
+        traces.split(':').filter(|t| !t.is_empty()).map(LoadedCapture::open).collect();
+    let traces: Vec<Vec<View<'_>>> = traces.iter().map(LoadedCapture::views).collect();
     let mut expressions = Expressions::new(2026);
     let mut skipped = BTreeMap::new();
     let mut tally = Tally::default();
@@ -197,7 +204,7 @@ fn engines_agree() {
         }
         let lanes = lanes(programs, &mut skipped);
         kernel += usize::from(lanes.iter().any(|l| l.kind == Kind::Linux));
-        // Packets that reach deep into it, truncated anywhere.
+        // Packets that satisfy many of its tests, truncated at any length.
         let mut prober = Prober::new(tries);
         let packets: Vec<_> = (0..30).map(|_| prober.packet(&lanes[0].program, None)).collect();
         let mut views = Vec::new();
@@ -207,7 +214,7 @@ fn engines_agree() {
         }
         compare(&text, &lanes, &views, 1, &mut tally);
         for views in &traces {
-            compare(&text, &lanes, views, views.len().div_ceil(ASKED).max(1), &mut tally);
+            compare(&text, &lanes, views, views.len().div_ceil(KERNEL_PACKETS).max(1), &mut tally);
         }
         if filters % 20 == 0 {
             eprintln!("{filters} filters, {} verdicts", tally.verdicts);

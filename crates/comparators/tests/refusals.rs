@@ -1,4 +1,4 @@
-//! Expressions that nothing can match are refused where libpcap refuses them.
+//! Expressions that no packet can match are refused if libpcap refuses them.
 #![cfg(all(feature = "foreign", target_os = "linux"))]
 #![allow(clippy::print_stderr)]
 

@@ -11,7 +11,7 @@ use crate::raw::bytes::{self, Bytes, Inline, Long, Query, SPLIT, Split};
 /// Bytes of the longest string kept in the key itself.
 pub const INLINE: usize = bytes::INLINE;
 
-/// An owned byte string of 16 bytes.
+/// An owned byte string of any length; the value itself takes 16 bytes.
 ///
 /// ```text
 /// up to 15 bytes   │ length │ the bytes                                │
@@ -21,10 +21,10 @@ pub const INLINE: usize = bytes::INLINE;
 /// ```
 ///
 /// Short keys are compared without following a pointer, as are most others that differ. The first
-/// bytes of a key are stored only next to the pointer, not behind it; so its bytes are not
-/// contiguous, and are accessed as [`parts`](Self::parts), or copied together for a moment
+/// bytes of a key are stored only next to the pointer, not in the allocation, so the bytes of a key
+/// are not contiguous: they are accessed as [`parts`](Self::parts) or copied into one buffer
 /// ([`with_bytes`](Self::with_bytes)). Hashes like its bytes, so tables keyed by it are searched
-/// with a plain `&[u8]`, whose length is checked once a search.
+/// with a plain `&[u8]`, whose length is checked once per search.
 ///
 /// ```
 /// use gannet_dict::{ByteKey, Dict};
@@ -51,7 +51,7 @@ impl ByteKey {
         self.0.parts()
     }
 
-    /// Calls `with` with all the bytes in one piece, copying some if need be.
+    /// Calls `with` with all bytes in one slice, copying them if they are not contiguous.
     #[inline]
     pub fn with_bytes<R>(&self, with: impl FnOnce(&[u8]) -> R) -> R {
         match self.parts() {
@@ -72,14 +72,14 @@ impl ByteKey {
         self.with_bytes(<[u8]>::to_vec)
     }
 
-    /// How many bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         let (front, rest) = self.parts();
         front.len() + rest.len()
     }
 
-    /// Whether there are none.
+    /// Whether the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -92,8 +92,8 @@ impl ByteKey {
     }
 }
 
-/// Copies 8 bytes or more to the beginning of `to`. Up to 64 in words that overlap: a call that first looks how many there
-/// are takes longer.
+/// Copies 8 bytes or more to the beginning of `to`. Up to 64 bytes are copied as overlapping words,
+/// which is faster than a call that branches on the length.
 #[inline]
 fn copy_short(to: &mut [u8], from: &[u8]) {
     let to = &mut to[..from.len()];
@@ -119,7 +119,7 @@ impl From<&[u8]> for ByteKey {
     }
 }
 
-/// Does the same with a query of each kind.
+/// Evaluates the same expression with a query of each kind.
 macro_rules! of_each_kind {
     ($query:expr, $of:ident => $do:expr) => {
         match $query {
@@ -224,7 +224,7 @@ mod tests {
                 assert!(!other.as_slice().is(&key) && ByteKey::new(&other) != key, "{len} {at}");
             }
         }
-        // Each of them is found by its bytes, and not by others that are as long.
+        // Each key is found by its bytes, and not by other bytes of the same length.
         let dict: crate::Dict<ByteKey, usize> =
             (0..text.len()).map(|len| (ByteKey::new(&text[..len]), len)).collect();
         for len in 0..text.len() {

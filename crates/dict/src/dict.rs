@@ -9,7 +9,7 @@ use crate::digest::digest;
 use crate::lookup::{AsKey, Search};
 use crate::raw::few::{FEW_MAX, Few};
 use crate::raw::secret::Drawn;
-use crate::single::{SINGLE_AGAIN, Single};
+use crate::single::{SINGLE_SHRINK_AT, Single};
 use crate::stats::Stats;
 use crate::table::{FirstSearch, Table};
 use crate::{KeyedHash, Lookup, TableHash};
@@ -21,7 +21,7 @@ pub use walk::{Cursor, Handle};
 
 /// Entries at which a segment becomes a small array again: half of the threshold for growing, so
 /// that single insertions and removals do not alternate between both.
-const FEW_AGAIN: usize = FEW_MAX / 2;
+const FEW_SHRINK_AT: usize = FEW_MAX / 2;
 
 enum State<T> {
     Empty,
@@ -32,38 +32,39 @@ enum State<T> {
     Table(Table<T>),
 }
 
-/// A map from `K` to `V`, small when it holds little and even in its pace when it holds much.
+/// A map from `K` to `V` that takes little memory when small and grows in bounded steps when large.
 ///
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 255 entries, is split, and 512 places of the directory (8 bytes each) are copied |
-/// | `get_many` | as `get`, with the memory of 128 keys asked for at once |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 255 entries, is split, and 512 slots of the directory (8 bytes each) are copied |
+/// | `get_many` | as `get`, with the memory of 128 keys prefetched at once |
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
 ///
-/// The worst case requires hashes that spread, as those of the default hasher do for keys chosen
-/// without its secret ([`KeyedHash`]). If very many keys share one 64-bit hash, their segment
-/// cannot be split, and searching them becomes linear, as in any hash table.
+/// The worst case assumes well distributed hashes, as the default hasher computes for keys chosen
+/// without knowledge of its secret ([`KeyedHash`]). If very many keys share one 64-bit hash, their
+/// segment cannot be split, and searching them becomes linear, as in any hash table.
 pub struct Dict<K, V, S = KeyedHash> {
     state: State<(K, V)>,
     hasher: S,
 }
 
-/// A search in a table or a single segment: in one place, because byte strings are searched in three forms, and a loop with
-/// those for either is slower in dictionaries of one entry, too.
-struct InSegments<'d, T, S> {
+/// A search in a table or a single segment. One type serves both, because byte strings are searched
+/// in three forms and separate code for each combination slows searches even in dictionaries of one
+/// entry.
+struct SearchSegments<'d, T, S> {
     state: &'d State<T>,
     drawn: Drawn,
     hasher: &'d S,
 }
 
-impl<'d, K, V, S: TableHash> Search<K> for InSegments<'d, (K, V), S> {
+impl<'d, K, V, S: TableHash> Search<K> for SearchSegments<'d, (K, V), S> {
     type Found = FirstSearch<'d, (K, V)>;
 
     #[inline(always)]
     fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
-        let InSegments { state, drawn, hasher } = self;
+        let SearchSegments { state, drawn, hasher } = self;
         let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), drawn);
         match state {
             State::Table(table) => table.find_first(hash, |(k, _)| query.is(k)),
@@ -74,9 +75,9 @@ impl<'d, K, V, S: TableHash> Search<K> for InSegments<'d, (K, V), S> {
 }
 
 /// A search in a small array.
-struct InFew<'d, T>(&'d Few<T>);
+struct SearchFew<'d, T>(&'d Few<T>);
 
-impl<'d, K, V> Search<K> for InFew<'d, (K, V)> {
+impl<'d, K, V> Search<K> for SearchFew<'d, (K, V)> {
     type Found = Option<(usize, &'d (K, V))>;
 
     #[inline(always)]
@@ -106,7 +107,7 @@ impl<K, V, S> Dict<K, V, S> {
         Dict { state: State::Empty, hasher }
     }
 
-    /// Entries.
+    /// Number of entries.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -128,12 +129,12 @@ impl<K, V, S> Dict<K, V, S> {
         matches!(self.state, State::Empty)
     }
 
-    /// Drops all entries and gives the memory back.
+    /// Drops all entries and frees the memory.
     pub fn clear(&mut self) {
         self.state = State::Empty;
     }
 
-    /// All entries, in no order that means anything.
+    /// All entries, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let (few, single, table) = match &self.state {
             State::Empty => ([].iter(), None, None),
@@ -147,7 +148,7 @@ impl<K, V, S> Dict<K, V, S> {
         few.chain(single).chain(table.into_iter().flat_map(Table::iter)).map(|(k, v)| (k, v))
     }
 
-    /// All entries, with the values to change.
+    /// All entries, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         let (few, single, table) = match &mut self.state {
             State::Empty => ([].iter_mut(), None, None),
@@ -161,8 +162,8 @@ impl<K, V, S> Dict<K, V, S> {
         few.chain(single).chain(table.into_iter().flat_map(Table::iter_mut)).map(|(k, v)| (&*k, v))
     }
 
-    /// Bytes of the dictionary: itself and its arrays, as asked of the allocator; not what keys and values
-    /// own elsewhere.
+    /// Bytes of the dictionary: itself and its arrays, as requested from the allocator; not what
+    /// keys and values own elsewhere.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
@@ -176,13 +177,13 @@ impl<K, V, S> Dict<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
-    /// Lengths, distances and growth.
+    /// Statistics about sizes, distances and growth.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let flat = |capacity| Stats { len: self.len(), capacity, ..Stats::default() };
         match &self.state {
             State::Empty | State::One(_) | State::Two(_) => flat(2),
-            State::Few(few) => flat(few.room()),
+            State::Few(few) => flat(few.capacity()),
             State::Single(single) => Stats::of_single(single, |(k, _)| self.hasher.hash_one(k)),
             State::Table(table) => Stats::of(table, |(k, _)| self.hasher.hash_one(k)),
         }
@@ -198,15 +199,16 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     {
         match &self.state {
             State::Table(Table { drawn, .. }) | State::Single(Single { drawn, .. }) => {
-                let search = InSegments { state: &self.state, drawn: *drawn, hasher: &self.hasher };
+                let search =
+                    SearchSegments { state: &self.state, drawn: *drawn, hasher: &self.hasher };
                 match key.search(search) {
                     FirstSearch::Is(entry) => Some(entry),
-                    // Once, whatever forms there are to search with.
-                    FirstSearch::IsNot(hash) => self.find_again(hash, &mut |(k, _)| key.is(k)),
+                    // One call for all forms of the query.
+                    FirstSearch::IsNot(hash) => self.find_any(hash, &mut |(k, _)| key.is(k)),
                     FirstSearch::None => None,
                 }
             }
-            State::Few(few) => Some(key.search(InFew(few))?.1),
+            State::Few(few) => Some(key.search(SearchFew(few))?.1),
             State::One(entry) => {
                 black_box(());
                 key.is(&entry.0).then_some(entry)
@@ -222,10 +224,10 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Searches segments for all entries with the tag of a hash.
     #[cold]
     #[inline(never)]
-    fn find_again(&self, hash: u64, eq: &mut impl FnMut(&(K, V)) -> bool) -> Option<&(K, V)> {
+    fn find_any(&self, hash: u64, eq: &mut impl FnMut(&(K, V)) -> bool) -> Option<&(K, V)> {
         match &self.state {
-            State::Table(table) => table.find_again(hash, eq).map(|(entry, _)| entry),
-            State::Single(single) => single.find_again(hash, eq).map(|(entry, _)| entry),
+            State::Table(table) => table.find_any(hash, eq).map(|(entry, _)| entry),
+            State::Single(single) => single.find_any(hash, eq).map(|(entry, _)| entry),
             _ => None,
         }
     }
@@ -248,7 +250,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         self.find(key).map(|(k, v)| (k, v))
     }
 
-    /// The value of a key, to change.
+    /// The mutable value of a key.
     #[inline]
     pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
@@ -257,16 +259,16 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         let entry = match &mut self.state {
             State::Table(table) => {
                 let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
-                let place = table.place(hash, |(k, _)| key.is(k))?;
-                table.get_mut(place)?
+                let position = table.position(hash, |(k, _)| key.is(k))?;
+                table.get_mut(position)?
             }
             State::Single(single) => {
                 let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn);
-                let spot = single.spot(hash, |(k, _)| key.is(k))?;
-                single.get_mut(spot)?
+                let lane = single.lane(hash, |(k, _)| key.is(k))?;
+                single.get_mut(lane)?
             }
             State::Few(few) => {
-                let (at, _) = key.search(InFew(few))?;
+                let (at, _) = key.search(SearchFew(few))?;
                 few.get_mut(at)?
             }
             State::Two([entry, _]) if key.is(&entry.0) => entry,
@@ -299,7 +301,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::Two([_, entry]) | State::One(entry) if entry.0 == key => {
                 return Some(core::mem::replace(&mut entry.1, value));
             }
-            State::One(_) | State::Two(_) => self.third(key, value),
+            State::One(_) | State::Two(_) => self.add_second_or_third(key, value),
             State::Few(few) => {
                 let digest = digest(&key);
                 if let Some(entry) = few
@@ -316,8 +318,8 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::Single(single) => {
                 let drawn = single.drawn;
                 let hash = self.hasher.hash_in_table(&key, drawn);
-                if let Some(spot) = single.spot(hash, |(k, _)| *k == key) {
-                    return single.get_mut(spot).map(|(_, old)| core::mem::replace(old, value));
+                if let Some(lane) = single.lane(hash, |(k, _)| *k == key) {
+                    return single.get_mut(lane).map(|(_, old)| core::mem::replace(old, value));
                 }
                 let hasher = |(k, _): &(K, V)| self.hasher.hash_in_table(k, drawn);
                 if let Err(entry) = single.insert(hash, (key, value), hasher) {
@@ -327,8 +329,8 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             State::Table(table) => {
                 let drawn = table.drawn;
                 let hash = self.hasher.hash_in_table(&key, drawn);
-                if let Some(place) = table.place(hash, |(k, _)| *k == key) {
-                    return table.get_mut(place).map(|(_, old)| core::mem::replace(old, value));
+                if let Some(position) = table.position(hash, |(k, _)| *k == key) {
+                    return table.get_mut(position).map(|(_, old)| core::mem::replace(old, value));
                 }
                 table.insert(hash, (key, value), |(k, _)| self.hasher.hash_in_table(k, drawn));
             }
@@ -336,9 +338,9 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         None
     }
 
-    /// Enters the second or third entry.
+    /// Adds the second or third entry.
     #[inline]
-    fn third(&mut self, key: K, value: V) {
+    fn add_second_or_third(&mut self, key: K, value: V) {
         let third = digest(&key);
         self.state = match core::mem::replace(&mut self.state, State::Empty) {
             State::One(first) => State::Two([first, (key, value)]),
@@ -346,7 +348,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 let digests = [digest(&first.0), digest(&second.0), third];
                 let mut few = Few::new();
                 for (digest, entry) in digests.into_iter().zip([first, second, (key, value)]) {
-                    // There is room for six.
+                    // The capacity is six.
                     let _ = few.push(digest, entry);
                 }
                 State::Few(few)
@@ -355,7 +357,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         };
     }
 
-    /// Makes a segment of the small array, or a table of the segment, and enters one more.
+    /// Converts the small array into a segment, or the segment into a table, and adds an entry.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, entry: (K, V)) {
@@ -394,7 +396,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// Takes a key out; its value.
+    /// Removes a key; returns its value.
     #[inline(always)]
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
@@ -403,7 +405,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         self.remove_entry(key).map(|(_, v)| v)
     }
 
-    /// Takes a key out; its entry.
+    /// Removes a key; returns its entry.
     #[inline(always)]
     pub fn remove_entry<Q>(&mut self, key: &Q) -> Option<(K, V)>
     where
@@ -415,32 +417,33 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             let hash_of = |(k, _): &(K, V)| self.hasher.hash_in_table(k, drawn);
             let entry = table.remove(hash, |(k, _)| key.is(k), hash_of)?;
             // A table whose hashes do not fit into a segment remains one.
-            if table.len() == SINGLE_AGAIN || table.len() <= FEW_AGAIN {
+            if table.len() == SINGLE_SHRINK_AT || table.len() <= FEW_SHRINK_AT {
                 self.shrink();
             }
             return Some(entry);
         }
-        self.remove_of_few(key)
+        self.remove_from_few(key)
     }
 
-    /// The same where there is no table: in a function of its own, so that the way above needs few registers.
+    /// [`remove_entry`](Self::remove_entry) without a table: a function of its own, so that the
+    /// path with a table needs few registers.
     #[inline(never)]
-    fn remove_of_few<Q>(&mut self, key: &Q) -> Option<(K, V)>
+    fn remove_from_few<Q>(&mut self, key: &Q) -> Option<(K, V)>
     where
         Q: Hash + Lookup<K> + ?Sized,
     {
         match &mut self.state {
             State::Single(single) => {
                 let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), single.drawn);
-                let spot = single.spot(hash, |(k, _)| key.is(k))?;
-                let entry = single.remove(spot);
-                if single.len() <= FEW_AGAIN {
+                let lane = single.lane(hash, |(k, _)| key.is(k))?;
+                let entry = single.remove(lane);
+                if single.len() <= FEW_SHRINK_AT {
                     self.shrink();
                 }
                 entry
             }
             State::Few(few) => {
-                let (at, _) = key.search(InFew(few))?;
+                let (at, _) = key.search(SearchFew(few))?;
                 let entry = few.swap_remove(at);
                 if few.len() == 1
                     && let Some(last) = few.swap_remove(0)
@@ -472,14 +475,14 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    /// Shrinks a table to a single segment, or either to the small array.
+    /// Shrinks a table to a single segment, or a table or segment to the small array.
     #[cold]
     #[inline(never)]
     fn shrink(&mut self) {
         let hash_of = |(k, _): &(K, V)| self.hasher.hash_one(k);
         self.state = match core::mem::replace(&mut self.state, State::Empty) {
-            State::Table(table) if table.len() > FEW_AGAIN => {
-                match Single::of_table(table, hash_of) {
+            State::Table(table) if table.len() > FEW_SHRINK_AT => {
+                match Single::from_table(table, hash_of) {
                     Ok(single) => State::Single(single),
                     Err(entries) => State::Table(Table::new(entries.into_iter(), hash_of)),
                 }
@@ -490,7 +493,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         };
     }
 
-    /// The small array of these entries, for which it has room.
+    /// A small array of these entries, which must fit.
     fn few(entries: Vec<(K, V)>) -> State<(K, V)> {
         let mut few = Few::new();
         for entry in entries {

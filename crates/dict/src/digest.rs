@@ -2,7 +2,7 @@
 
 use core::hash::{Hash, Hasher};
 
-/// A number of a key, of which the upper eight bits are its tag, as quickly as can be had.
+/// A fast hash of a key whose upper eight bits are its tag.
 ///
 /// Tags only distinguish entries of one small array, so they need no secret. Keys crafted with
 /// equal tags make a search compare at most [`FEW_MAX`](crate::raw::few::FEW_MAX) keys.
@@ -13,13 +13,13 @@ pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u64 {
     digest.finish()
 }
 
-/// The words so far, folded into one.
+/// The words mixed so far, folded into one.
 struct Digest(u64);
 
 impl Digest {
     #[inline]
     fn mix(&mut self, word: u64) {
-        // Turned by a number of bits that is no multiple of what fields of keys have.
+        // Rotated by a number of bits that is no multiple of a field's width.
         self.0 = self.0.rotate_left(21) ^ word;
     }
 }

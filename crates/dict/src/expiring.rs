@@ -1,13 +1,13 @@
-//! Entries that go when their time is over.
+//! A map whose entries expire.
 
 use core::hash::Hash;
 
 use crate::{KeyedHash, Lookup, OrderedDict, TableHash};
 
-/// The event from which an entry's time counts.
+/// The event from which an entry's lifetime counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpireOn {
-    /// Its insertion.
+    /// Insertion of the entry.
     Create,
     /// The last time it was inserted, read or written.
     Read,
@@ -23,8 +23,8 @@ pub enum ExpireOn {
 /// a time earlier than a previous one counts as that one, so packets out of order neither revive
 /// nor delay anything.
 ///
-/// Expiry happens in [`expire`](Self::expire) alone, as many entries at a time as the caller allows: until
-/// then an entry overdue is still found, as in Zeek.
+/// Expiry happens in [`expire`](Self::expire) alone, as many entries at a time as the caller
+/// allows: until then an overdue entry is still found, as in Zeek.
 pub struct ExpiringDict<K, V, S = KeyedHash> {
     entries: OrderedDict<K, (u64, V), S>,
     on: ExpireOn,
@@ -33,7 +33,7 @@ pub struct ExpiringDict<K, V, S = KeyedHash> {
 }
 
 impl<K, V> ExpiringDict<K, V> {
-    /// An empty dictionary whose entries expire `lifetime` after what `on` says.
+    /// An empty dictionary whose entries expire `lifetime` after the event `on`.
     #[must_use]
     pub fn new(on: ExpireOn, lifetime: u64) -> Self {
         Self::with_hasher(on, lifetime, KeyedHash)
@@ -41,13 +41,13 @@ impl<K, V> ExpiringDict<K, V> {
 }
 
 impl<K, V, S> ExpiringDict<K, V, S> {
-    /// The same with a hash of the caller's choice.
+    /// Like [`new`](ExpiringDict::new), with a hash of the caller's choice.
     #[must_use]
     pub const fn with_hasher(on: ExpireOn, lifetime: u64, hasher: S) -> Self {
         ExpiringDict { entries: OrderedDict::with_hasher(hasher), on, lifetime, now: 0 }
     }
 
-    /// Entries, overdue ones included.
+    /// Number of entries, including overdue ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -59,7 +59,7 @@ impl<K, V, S> ExpiringDict<K, V, S> {
         self.entries.is_empty()
     }
 
-    /// The entries, the next to expire first. Touches nothing.
+    /// The entries, the next to expire first. Does not count as a read.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter().map(|(k, (_, v))| (k, v))
     }
@@ -70,7 +70,7 @@ impl<K, V, S> ExpiringDict<K, V, S> {
         size_of::<Self>() - size_of_val(&self.entries) + self.entries.memory_bytes()
     }
 
-    /// When the next entry will be overdue.
+    /// The time at which the next entry becomes overdue.
     #[must_use]
     pub fn next_expiry(&self) -> Option<u64> {
         let (_, (touched, _)) = self.entries.first()?;
@@ -109,7 +109,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         self.peek(key)
     }
 
-    /// A value, without its counting as read.
+    /// A value; does not count as a read.
     pub fn peek<Q>(&self, key: &Q) -> Option<&V>
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -117,7 +117,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         self.entries.get(key).map(|(_, v)| v)
     }
 
-    /// A value to change at the time `now`; counts as written.
+    /// A mutable value at the time `now`; counts as a write.
     pub fn get_mut<Q>(&mut self, now: u64, key: &Q) -> Option<&mut V>
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -138,7 +138,7 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
         None
     }
 
-    /// Takes a key out; its value.
+    /// Removes a key; returns its value.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -147,13 +147,13 @@ impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
     }
 
     /// Removes entries that have expired at the time `now`, at most `budget`, and passes each to
-    /// `gone`; returns their number. If that equals `budget`, call again soon.
-    pub fn expire(&mut self, now: u64, budget: usize, mut gone: impl FnMut(K, V)) -> usize {
+    /// `on_expired`; returns their number. If that equals `budget`, call again soon.
+    pub fn expire(&mut self, now: u64, budget: usize, mut on_expired: impl FnMut(K, V)) -> usize {
         self.advance(now);
         let mut count = 0;
         while count < budget && self.next_expiry().is_some_and(|due| due <= self.now) {
             let Some((key, (_, value))) = self.entries.pop_first() else { break };
-            gone(key, value);
+            on_expired(key, value);
             count += 1;
         }
         count
@@ -192,10 +192,10 @@ mod tests {
             dict.insert(i, i, ());
         }
         assert_eq!(dict.next_expiry(), Some(5));
-        let mut gone = Vec::new();
-        assert_eq!(dict.expire(50, 10, |k, ()| gone.push(k)), 10);
-        assert_eq!(dict.expire(99, usize::MAX, |k, ()| gone.push(k)), 85);
-        assert!(gone.into_iter().eq(0..95));
+        let mut expired = Vec::new();
+        assert_eq!(dict.expire(50, 10, |k, ()| expired.push(k)), 10);
+        assert_eq!(dict.expire(99, usize::MAX, |k, ()| expired.push(k)), 85);
+        assert!(expired.into_iter().eq(0..95));
         assert_eq!(dict.len(), 5);
     }
 }

@@ -9,7 +9,7 @@ use foldhash::fast::FoldHasher;
 use crate::raw::pieces::{Pieces, Secret};
 use crate::raw::secret::{self, Drawn, Words};
 
-/// The default hash: foldhash (its fast variant) under a key drawn once a process.
+/// The default hash: foldhash (its fast variant) under a key drawn once per process.
 ///
 /// The hash is keyed because senders of packets choose keys: with a fixed hash, a precomputed list
 /// of colliding keys would turn every table into a list. It uses foldhash because that hashes short
@@ -22,25 +22,26 @@ use crate::raw::secret::{self, Drawn, Words};
 /// the exact time of single lookups, might learn the key; logs show neither. Where that is not
 /// enough, use std's `RandomState`: any `BuildHasher` that is a [`TableHash`] works.
 ///
-/// Takes no room in the dictionary: the key belongs to the process.
+/// Takes no memory in the dictionary: the key belongs to the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyedHash;
 
-/// The hasher of [`KeyedHash`]: foldhash, but for byte strings.
+/// The hasher of [`KeyedHash`]: foldhash, with a different treatment of byte strings.
 ///
-/// * Those of 16 to 64 bytes come down to two numbers by sums of products that ask nothing of the length, and those are
-///   folded together with the length and the number in front.
-/// * Of others the length in front need not be multiplied by itself, as foldhash mixes it in with the bytes anyway.
+/// * Strings of 16 to 64 bytes are reduced to two numbers by sums of products, without branches on
+///   the length; the two are folded with the length and the number hashed before.
+/// * For other strings the preceding length needs no multiplication of its own, as foldhash mixes
+///   it in with the bytes anyway.
 #[derive(Clone)]
 pub struct KeyedHasher {
     hasher: FoldHasher<'static>,
-    /// A number that bytes may come behind, maybe their length.
+    /// A hashed number that bytes may follow, such as their length.
     number: Option<u64>,
-    of_pieces: &'static Secret,
+    piece_secret: &'static Secret,
 }
 
 impl KeyedHasher {
-    /// The hasher, with the number that no bytes came behind.
+    /// The hasher, after it has hashed a pending number that no bytes followed.
     #[inline(always)]
     fn hasher(&mut self) -> &mut FoldHasher<'static> {
         if let Some(number) = self.number.take() {
@@ -66,9 +67,10 @@ impl Hasher for KeyedHasher {
     #[inline(always)]
     fn write(&mut self, bytes: &[u8]) {
         let len = bytes.len() as u64;
-        if let Some(pieces) = Pieces::of(bytes) {
-            let [low, high] = pieces.products(self.of_pieces);
-            // Added, as the sums are: a difference of numbers or lengths makes up for one of sums by chance only.
+        if let Some(pieces) = Pieces::from_bytes(bytes) {
+            let [low, high] = pieces.products(self.piece_secret);
+            // Added, as the sums are: a difference of numbers or lengths cancels one of sums only
+            // by chance.
             let low = low.wrapping_add(self.number.take().unwrap_or(0));
             let high = high.wrapping_add(len);
             return self.hasher.write_u128(u128::from(low) | u128::from(high) << 64);
@@ -113,14 +115,15 @@ impl Hasher for KeyedHasher {
 
 #[inline(always)]
 fn keyed(drawn: Drawn) -> KeyedHasher {
-    let Words { seed, shared, of_pieces } = secret::words(drawn);
-    KeyedHasher { hasher: FoldHasher::with_seed(*seed, shared), number: None, of_pieces }
+    let Words { seed, shared, piece_secret } = secret::words(drawn);
+    KeyedHasher { hasher: FoldHasher::with_seed(*seed, shared), number: None, piece_secret }
 }
 
-/// A hash for dictionaries: any `BuildHasher`, which need not say more than that it is one.
+/// A hash for dictionaries: any `BuildHasher`; the implementation may be empty.
 pub trait TableHash: BuildHasher + Sized {
-    /// [`hash_one`](BuildHasher::hash_one), with the same result, for a search in a table: so after
-    /// the key of [`KeyedHash`] was drawn. Hashers that gain nothing from that use the default.
+    /// [`hash_one`](BuildHasher::hash_one), with the same result, for a search in a table, where
+    /// the key of [`KeyedHash`] is known to have been drawn. Hashers that gain nothing from that
+    /// use the default.
     #[inline(always)]
     fn hash_in_table<Q: Hash + ?Sized>(&self, key: &Q, _drawn: Drawn) -> u64 {
         self.hash_one(key)
@@ -163,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn byte_strings_of_all_lengths_hash_apart() {
+    fn byte_strings_of_all_lengths_have_different_hashes() {
         let mut hashes = std::collections::HashSet::new();
-        // The same bytes throughout: only the lengths differ. Then one that differs, wherever it is.
+        // The bytes are equal and only the lengths differ; then one byte differs, at any position.
         for len in 0..150_usize {
             let mut bytes = vec![0_u8; len];
             assert!(hashes.insert(KeyedHash.hash_one(bytes.as_slice())), "{len}");
@@ -182,7 +185,7 @@ mod tests {
         assert_eq!(KeyedHash.hash_one(b"conn"), KeyedHash.hash_one(b"conn"));
         assert_ne!(KeyedHash.hash_one(b"conn"), KeyedHash.hash_one(b"http"));
         assert_eq!(size_of::<KeyedHash>(), 0);
-        // Numbers in front of bytes count, be they lengths or not.
+        // Numbers hashed before bytes affect the hash, whether they are lengths or not.
         let hashes = [(1_usize, "abc"), (3, "abc"), (3, "abd"), (4, "abc"), (3, "")];
         let hashes: std::collections::HashSet<u64> =
             hashes.iter().map(|key| KeyedHash.hash_one(key)).collect();

@@ -1,14 +1,15 @@
-//! What keys can be searched with.
+//! The forms of a key that entries can be searched with.
 
 use core::borrow::Borrow;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 
-/// A form of the key `K` that entries can be searched with: it hashes as the key does ([`hash_as_key`](Self::hash_as_key)) and knows its
-/// equal.
+/// A form of the key `K` that entries can be searched with: it hashes as the key does
+/// ([`hash_as_key`](Self::hash_as_key)) and compares equal to it ([`is`](Self::is)).
 ///
-/// Every form that a key can be borrowed as is one already, `str` for `String` and a key itself for itself. Implement
-/// it where a key cannot be borrowed in the form that callers have, as [`ByteKey`](crate::ByteKey) cannot.
+/// Every type that a key can be borrowed as implements it, such as `str` for `String`, and each key
+/// type for itself. Implement it for keys that cannot be borrowed in the form that callers have,
+/// such as [`ByteKey`](crate::ByteKey).
 pub trait Lookup<K: ?Sized> {
     /// Whether `key` is equal to this.
     fn is(&self, key: &K) -> bool;
@@ -22,7 +23,7 @@ pub trait Lookup<K: ?Sized> {
         self.hash(state);
     }
 
-    /// Searches with this, or with a form of it that hashes as the same key and knows the same equal, more quickly.
+    /// Searches with this value, or with an equivalent form that is faster to hash and compare.
     #[doc(hidden)]
     #[inline(always)]
     fn search<S: Search<K>>(&self, search: S) -> S::Found
@@ -33,7 +34,7 @@ pub trait Lookup<K: ?Sized> {
     }
 }
 
-/// A search for a key of the type `K`, whatever form is searched with.
+/// A search for a key of the type `K`, generic over the form of the query.
 pub trait Search<K: ?Sized> {
     /// The result.
     type Found;

@@ -8,7 +8,7 @@ use crate::raw::few::FEW_MAX as LIST_MAX;
 use crate::table::Table;
 use crate::{KeyedHash, Lookup, TableHash};
 
-/// No node.
+/// The index that stands for no node.
 const NONE: u32 = u32::MAX;
 
 struct Node<K, V> {
@@ -19,11 +19,12 @@ struct Node<K, V> {
     after: u32,
 }
 
-/// A map that keeps the order in which keys were inserted; removal and moving to the end take constant time.
+/// A map that keeps the order in which keys were inserted; removal and moving to the end take
+/// constant time.
 ///
-/// Entries are in one array, linked both ways; beyond 12 a clustered table of positions finds them
-/// (6 bytes or so an entry). Finding, inserting and removing cost as much as in a
-/// [`Dict`](crate::Dict), except that growing the array of entries copies it, once for each
+/// Entries are in one array, as a doubly linked list; beyond 12 entries a clustered table of
+/// positions finds them (6 bytes or so an entry). Finding, inserting and removing cost as much as in
+/// a [`Dict`](crate::Dict), except that growing the array of entries copies it, once for each
 /// doubling.
 pub struct OrderedDict<K, V, S = KeyedHash> {
     nodes: Vec<Node<K, V>>,
@@ -69,7 +70,7 @@ impl<K, V, S> OrderedDict<K, V, S> {
         }
     }
 
-    /// Entries.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -207,7 +208,7 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         None
     }
 
-    /// Takes a key out; its value. The order of the others stays.
+    /// Removes a key; returns its value. The order of the others stays.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -216,7 +217,7 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         self.remove_at(at).map(|(_, v)| v)
     }
 
-    /// Takes the oldest entry out.
+    /// Removes and returns the oldest entry.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         self.remove_at(self.first)
     }
@@ -243,7 +244,7 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         Some(entry)
     }
 
-    /// Closes the holes of the array; constant for each removal that led here.
+    /// Removes the free nodes of the array; amortised constant time per removal.
     fn compact(&mut self) {
         let mut left = Vec::with_capacity(self.len() + self.len() / 2);
         let mut at = self.first;

@@ -1,8 +1,9 @@
-//! A table of one segment with half as many homes, and nothing else: no directory, no counts.
+//! A table of one segment with half as many homes, without directory and counts.
 //!
-//! It keeps all its entries in its block. Where one finds no room, the caller makes a [`Table`] of it.
+//! It keeps all its entries in its block. If an entry finds no lane or cell, the caller converts it
+//! into a [`Table`].
 
-use crate::raw::block::{Block, Spot};
+use crate::raw::block::{Block, LaneIndex};
 use crate::raw::secret::{self, Drawn};
 use crate::table::{FirstSearch, Table};
 
@@ -11,18 +12,20 @@ const HOMES: usize = 128;
 
 type Segment<T> = Block<T, HOMES>;
 
-/// Entries at which a table becomes such a segment again: a third of those that it has room for, so that few move.
-pub(crate) const SINGLE_AGAIN: usize = Segment::<()>::FULL / 3;
+/// Number of entries at which a table becomes such a segment again: a third of its capacity, so
+/// that few entries move.
+pub(crate) const SINGLE_SHRINK_AT: usize = Segment::<()>::FULL / 3;
 
 /// The segment; `T` is an entry with its key.
 pub(crate) struct Single<T> {
     segment: Segment<T>,
-    /// That there is a key to hash with.
+    /// Proof that the key of the hash has been drawn.
     pub(crate) drawn: Drawn,
 }
 
 impl<T> Single<T> {
-    /// A segment of these entries; returns them if one finds no lane, as hashes that do not spread may cause.
+    /// A segment of these entries; returns them if one finds no lane, as badly distributed hashes
+    /// may cause.
     pub(crate) fn new(
         entries: impl ExactSizeIterator<Item = T>,
         hash_of: impl Fn(&T) -> u64,
@@ -41,8 +44,8 @@ impl<T> Single<T> {
     }
 
     /// A segment of a table's entries; returns them if one finds no lane.
-    pub(crate) fn of_table(table: Table<T>, hash_of: impl Fn(&T) -> u64) -> Result<Self, Vec<T>> {
-        let mut segment = Segment::new(0, Segment::<T>::fresh_room(table.len()));
+    pub(crate) fn from_table(table: Table<T>, hash_of: impl Fn(&T) -> u64) -> Result<Self, Vec<T>> {
+        let mut segment = Segment::new(0, Segment::<T>::spare_capacity(table.len()));
         let (mut blocks, mut left) = table.into_parts();
         for block in &mut blocks {
             segment.absorb_wider(block);
@@ -80,31 +83,31 @@ impl<T> Single<T> {
     /// Searches all entries with the tag.
     #[cold]
     #[inline(never)]
-    pub(crate) fn find_again(
+    pub(crate) fn find_any(
         &self,
         hash: u64,
         eq: &mut impl FnMut(&T) -> bool,
-    ) -> Option<(&T, Spot)> {
+    ) -> Option<(&T, LaneIndex)> {
         self.segment.find(hash, eq)
     }
 
     /// The position of an entry.
     #[inline]
-    pub(crate) fn spot(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Spot> {
+    pub(crate) fn lane(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<LaneIndex> {
         let (mut first, mut again) = (eq, eq);
         match self.segment.find_first(hash, &mut first) {
-            Ok((_, spot)) => Some(spot),
-            Err(true) => Some(self.find_again(hash, &mut again)?.1),
+            Ok((_, lane)) => Some(lane),
+            Err(true) => Some(self.find_any(hash, &mut again)?.1),
             Err(false) => None,
         }
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, spot: Spot) -> Option<&mut T> {
-        self.segment.get_mut(spot)
+    pub(crate) fn get_mut(&mut self, lane: LaneIndex) -> Option<&mut T> {
+        self.segment.get_mut(lane)
     }
 
-    /// Adds an entry that is not there yet; returns it if there is no room.
+    /// Adds an entry whose key is not present; returns it if no lane or cell is free.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -121,19 +124,19 @@ impl<T> Single<T> {
     #[cold]
     #[inline(never)]
     fn insert_grown(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) -> Result<(), T> {
-        let (len, room) = (self.segment.len(), self.segment.room());
-        if len < room || room >= Segment::<T>::FULL {
+        let (len, capacity) = (self.segment.len(), self.segment.capacity());
+        if len < capacity || capacity >= Segment::<T>::FULL {
             return Err(entry);
         }
-        self.segment.set_room(Segment::<T>::room_beyond(room, Segment::<T>::FULL));
+        self.segment.set_capacity(Segment::<T>::next_capacity(capacity, Segment::<T>::FULL));
         self.segment.insert(hash, entry, hasher)
     }
 
-    /// Takes an entry out; a sparse segment shrinks.
+    /// Removes an entry; a sparse segment shrinks.
     #[inline]
-    pub(crate) fn remove(&mut self, spot: Spot) -> Option<T> {
-        let (entry, left) = self.segment.take(spot)?;
-        if Segment::<T>::is_sparse(left, self.segment.room()) {
+    pub(crate) fn remove(&mut self, lane: LaneIndex) -> Option<T> {
+        let (entry, left) = self.segment.take(lane)?;
+        if Segment::<T>::is_sparse(left, self.segment.capacity()) {
             self.shrink(left);
         }
         Some(entry)
@@ -142,13 +145,13 @@ impl<T> Single<T> {
     #[cold]
     #[inline(never)]
     fn shrink(&mut self, len: usize) {
-        let room = Segment::<T>::room_for(len);
-        if room < self.segment.room() {
-            self.segment.set_room(room);
+        let capacity = Segment::<T>::capacity_for(len);
+        if capacity < self.segment.capacity() {
+            self.segment.set_capacity(capacity);
         }
     }
 
-    /// All entries, in no order.
+    /// All entries, in unspecified order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.segment.iter()
     }
@@ -157,7 +160,7 @@ impl<T> Single<T> {
         self.segment.iter_mut()
     }
 
-    /// All entries, in no order.
+    /// All entries, in unspecified order.
     pub(crate) fn into_entries(mut self) -> Vec<T> {
         let mut entries = Vec::with_capacity(self.len());
         self.segment.drain(|entry| entries.push(entry));

@@ -4,24 +4,24 @@ use crate::raw::block::Block;
 use crate::single::Single;
 use crate::table::{Reshaped, Table};
 
-/// Lengths, distances and growth of a dictionary.
+/// Sizes, distances and growth of a dictionary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// Entries.
+    /// Number of entries.
     pub len: usize,
-    /// Cells for entries, filled or not.
+    /// Number of cells for entries, filled or not.
     pub capacity: usize,
-    /// Segments; 0 up to 15 entries.
+    /// Number of segments; 0 up to 15 entries.
     pub segments: usize,
-    /// Places of the directory; 0 up to 106 entries.
+    /// Number of slots of the directory; 0 up to 106 entries.
     pub directory: usize,
-    /// Entries of the fullest segment: the most that one split moves.
+    /// Entries of the fullest segment: the maximum that one split moves.
     pub largest_segment: usize,
     /// Lanes of the index between an entry and its home, on average.
     pub mean_distance: f64,
-    /// The same at worst.
+    /// Maximum number of lanes between an entry and its home.
     pub longest_distance: usize,
-    /// Number of growth and shrink steps.
+    /// Numbers of growth and shrink steps.
     pub reshaped: Reshaped,
 }
 
@@ -44,7 +44,7 @@ impl Stats {
         let distances = || blocks().flat_map(move |block| block.distances(hasher));
         Stats {
             len,
-            capacity: blocks().map(Block::room).sum(),
+            capacity: blocks().map(Block::capacity).sum(),
             segments: blocks().count(),
             largest_segment: blocks().map(Block::len).max().unwrap_or(0),
             mean_distance: distances().sum::<usize>() as f64 / len.max(1) as f64,

@@ -1,27 +1,27 @@
-//! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, split and
-//! merge.
+//! The clustered table: blocks in the order of hashes, a directory that finds them, and the policy
+//! of growth, splits and merges.
 //!
 //! The table grows by one block at a time, so the work of one operation is bounded by the entries of one block and some
 //! slots of the directory.
 
-use crate::raw::block::{BegunSearch, Spot};
-use crate::raw::directory::{Block, Directory, at_order, behind, order, parting_bit};
+use crate::raw::block::{LaneIndex, PrefetchedSearch};
+use crate::raw::directory::{Block, Directory, at_order, first_after, order, split_bit};
 use crate::raw::secret::{self, Drawn};
 
-/// Entries of a block at which it is split, where hashes differ and the directory is not just being doubled: until that has
-/// come to a block, it may have some more.
+/// Number of entries at which a block is split, if its hashes differ and the directory has enough
+/// bits. While the directory is being doubled, a block may have more entries.
 pub(crate) const SPLIT_AT: usize = Block::<()>::FULL;
 
-/// Entries of a block at most.
+/// Maximum number of entries of a block.
 const ENTRIES_MAX: usize = Block::<()>::ENTRIES_MAX;
 
-/// Halves that hold together no more than this become one.
+/// Two halves that together hold at most this many entries are merged.
 const MERGE_MAX: usize = SPLIT_AT * 2 / 3;
 
-/// Places of the directory a block at most, where hashes will not part.
+/// Maximum number of directory slots per block, for hashes that splits do not separate.
 const DIRECTORY_RATIO: usize = 8;
 
-/// How often the table changed its shape.
+/// Numbers of the table's growth and shrink steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reshaped {
     /// Segments given more cells.
@@ -36,9 +36,10 @@ pub struct Reshaped {
 
 struct Counts<T> {
     len: usize,
-    /// Entries, with their hashes, without room in their blocks although those are far from full:
-    /// too many of them have similar hashes. Empty for hashes that spread.
-    apart: Vec<(u64, T)>,
+    /// The overflow list: entries, with their hashes, that found no lane in their blocks although
+    /// those are far from full, because too many have similar hashes. Empty for well distributed
+    /// hashes.
+    overflow: Vec<(u64, T)>,
     blocks: usize,
     /// Block count at which the directory last reached its minimum size.
     halve_below: usize,
@@ -48,7 +49,7 @@ struct Counts<T> {
 /// The table; `T` is an entry with its key.
 pub(crate) struct Table<T> {
     directory: Directory<T, Counts<T>>,
-    /// That there is a key to hash with.
+    /// Proof that the key of the hash has been drawn.
     pub(crate) drawn: Drawn,
 }
 
@@ -61,16 +62,16 @@ pub(crate) struct EntryPosition {
 
 #[derive(Clone, Copy)]
 pub(crate) enum At {
-    Cell(Spot),
-    Apart(usize),
+    Cell(LaneIndex),
+    Overflow(usize),
 }
 
-/// The result of a search after the first entry with the tag.
+/// The result of a search that compares only the first entry with the tag.
 pub(crate) enum FirstSearch<'t, T> {
     Is(&'t T),
-    /// The search must continue, for this hash.
+    /// The first entry is not equal; the search must continue, for this hash.
     IsNot(u64),
-    /// There is none.
+    /// No entry is equal.
     None,
 }
 
@@ -87,8 +88,8 @@ impl<T> Table<T> {
                 Err(entry) => left.push((hash, entry)),
             }
         }
-        let (reshaped, apart) = (Reshaped::default(), Vec::new());
-        let counts = Counts { len, apart, blocks: 1, halve_below: 0, reshaped };
+        let (reshaped, overflow) = (Reshaped::default(), Vec::new());
+        let counts = Counts { len, overflow, blocks: 1, halve_below: 0, reshaped };
         let directory = Directory::new(block.finish(), counts);
         let mut table = Table { directory, drawn: secret::draw() };
         left.into_iter().for_each(|(hash, entry)| table.insert(hash, entry, &hash_of));
@@ -102,13 +103,13 @@ impl<T> Table<T> {
 
     /// [`Block::begin`].
     #[inline(always)]
-    pub(crate) fn begin(&self, hash: u64) -> BegunSearch<'_, T> {
+    pub(crate) fn begin(&self, hash: u64) -> PrefetchedSearch<'_, T> {
         self.directory.block(hash).begin(hash)
     }
 
-    /// Whether keys for which there is no first entry may yet be there.
-    pub(crate) fn has_apart(&self) -> bool {
-        self.directory.has_apart
+    /// Whether keys without a matching tag may still be present, in the overflow list.
+    pub(crate) fn has_overflow(&self) -> bool {
+        self.directory.has_overflow
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
@@ -121,7 +122,7 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
             Ok((entry, _)) => FirstSearch::Is(entry),
-            Err(has_tag) if has_tag || self.directory.has_apart => FirstSearch::IsNot(hash),
+            Err(has_tag) if has_tag || self.directory.has_overflow => FirstSearch::IsNot(hash),
             Err(_) => FirstSearch::None,
         }
     }
@@ -131,40 +132,37 @@ impl<T> Table<T> {
     pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
         match self.find_first(hash, eq) {
             FirstSearch::Is(entry) => Some(entry),
-            FirstSearch::IsNot(hash) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
+            FirstSearch::IsNot(hash) => self.find_any(hash, &mut eq).map(|(entry, _)| entry),
             FirstSearch::None => None,
         }
     }
 
-    /// Searches all entries with the tag. Starts over with `eq` as it was: so a search that ends at the first entry stores
-    /// nothing for this, not even `eq` in memory, and keeps no register for it.
+    /// Searches all entries with the tag. Starts over with the original `eq`, so a search that ends
+    /// at the first entry keeps no state for this function in memory or registers.
     #[cold]
     #[inline(never)]
-    pub(crate) fn find_again(
-        &self,
-        hash: u64,
-        eq: &mut impl FnMut(&T) -> bool,
-    ) -> Option<(&T, At)> {
+    pub(crate) fn find_any(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, At)> {
         let block = self.directory.block(hash);
-        if let Some((entry, spot)) = block.find(hash, eq) {
-            return Some((entry, At::Cell(spot)));
+        if let Some((entry, lane)) = block.find(hash, eq) {
+            return Some((entry, At::Cell(lane)));
         }
-        let (at, entry) = if block.has_apart() { self.find_apart(hash, eq)? } else { return None };
-        Some((entry, At::Apart(at)))
+        let (at, entry) =
+            if block.has_overflow() { self.find_in_overflow(hash, eq)? } else { return None };
+        Some((entry, At::Overflow(at)))
     }
 
     #[cold]
     #[inline(never)]
-    fn find_apart(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
-        let apart = self.directory.counts().apart.iter().enumerate();
-        apart
+    fn find_in_overflow(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
+        let overflow = self.directory.counts().overflow.iter().enumerate();
+        overflow
             .map(|(at, (of, entry))| (at, *of, entry))
             .find_map(|(at, of, entry)| (of == hash && eq(entry)).then_some((at, entry)))
     }
 
     /// The position of an entry.
     #[inline]
-    pub(crate) fn place(
+    pub(crate) fn position(
         &self,
         hash: u64,
         eq: impl FnMut(&T) -> bool + Copy,
@@ -172,10 +170,10 @@ impl<T> Table<T> {
         let mut first = eq;
         let block = self.directory.block(hash);
         let at = match block.find_first(hash, &mut first) {
-            Ok((_, spot)) => At::Cell(spot),
-            Err(has_tag) if has_tag || self.directory.has_apart => {
+            Ok((_, lane)) => At::Cell(lane),
+            Err(has_tag) if has_tag || self.directory.has_overflow => {
                 let mut again = eq;
-                self.find_again(hash, &mut again)?.1
+                self.find_any(hash, &mut again)?.1
             }
             Err(_) => return None,
         };
@@ -183,14 +181,16 @@ impl<T> Table<T> {
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, place: EntryPosition) -> Option<&mut T> {
-        match place.at {
-            At::Cell(spot) => self.directory.entries_mut(place.hash).get_mut(spot),
-            At::Apart(at) => self.directory.counts_mut().apart.get_mut(at).map(|(_, entry)| entry),
+    pub(crate) fn get_mut(&mut self, position: EntryPosition) -> Option<&mut T> {
+        match position.at {
+            At::Cell(lane) => self.directory.entries_mut(position.hash).get_mut(lane),
+            At::Overflow(at) => {
+                self.directory.counts_mut().overflow.get_mut(at).map(|(_, entry)| entry)
+            }
         }
     }
 
-    /// Adds an entry that is not there yet.
+    /// Adds an entry whose key is not present.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
         self.directory.counts_mut().len += 1;
@@ -205,19 +205,19 @@ impl<T> Table<T> {
     fn insert_grown(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
         self.grow(hash, &hasher);
         if let Err(entry) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
-            self.put_apart(hash, entry);
+            self.push_overflow(hash, entry);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn put_apart(&mut self, hash: u64, entry: T) {
-        self.directory.counts_mut().apart.push((hash, entry));
-        self.directory.has_apart = true;
-        self.directory.set_apart(hash, true);
+    fn push_overflow(&mut self, hash: u64, entry: T) {
+        self.directory.counts_mut().overflow.push((hash, entry));
+        self.directory.has_overflow = true;
+        self.directory.set_overflow(hash, true);
     }
 
-    /// Takes the entry of this hash that `eq` accepts out; blocks left sparse shrink or join.
+    /// Removes the entry of this hash that `eq` accepts; sparse blocks shrink or merge.
     #[inline(always)]
     pub(crate) fn remove(
         &mut self,
@@ -229,19 +229,19 @@ impl<T> Table<T> {
         match self.directory.entries_mut(hash).take_first(hash, &mut first) {
             Ok((entry, left, is_sparse)) => {
                 self.directory.counts_mut().len -= 1;
-                if is_sparse || self.directory.has_apart {
-                    self.tidy(hash, left, is_sparse, hasher);
+                if is_sparse || self.directory.has_overflow {
+                    self.after_removal(hash, left, is_sparse, hasher);
                 }
                 Some(entry)
             }
-            Err(has_tag) if has_tag || self.directory.has_apart => {
+            Err(has_tag) if has_tag || self.directory.has_overflow => {
                 self.remove_again(hash, eq, hasher)
             }
             Err(_) => None,
         }
     }
 
-    /// The same for an entry that is not the first one with the tag.
+    /// [`remove`](Self::remove) for an entry that is not the first one with the tag.
     #[cold]
     #[inline(never)]
     fn remove_again(
@@ -250,45 +250,46 @@ impl<T> Table<T> {
         mut eq: impl FnMut(&T) -> bool,
         hasher: impl Fn(&T) -> u64,
     ) -> Option<T> {
-        let (entry, left, is_sparse) = match self.find_again(hash, &mut eq)?.1 {
-            At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
-            At::Apart(at) => (self.swap_remove_apart(at).1, ENTRIES_MAX, false),
+        let (entry, left, is_sparse) = match self.find_any(hash, &mut eq)?.1 {
+            At::Cell(lane) => self.directory.entries_mut(hash).take(lane)?,
+            At::Overflow(at) => (self.swap_remove_overflow(at).1, ENTRIES_MAX, false),
         };
         self.directory.counts_mut().len -= 1;
-        self.tidy(hash, left, is_sparse, hasher);
+        self.after_removal(hash, left, is_sparse, hasher);
         Some(entry)
     }
 
-    /// Moves entries of the separate list to their block, where there is room now.
+    /// Moves entries of the overflow list back to their block, as far as it has free lanes and
+    /// cells.
     #[cold]
     #[inline(never)]
-    fn bring_back(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
-        while self.directory.block(hash).has_apart() {
+    fn reinsert_overflow(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
+        while self.directory.block(hash).has_overflow() {
             let block = self.directory.block(hash);
-            let bits = parting_bit(block.depth()) - parting_bit(0);
-            let apart = &self.directory.counts().apart;
-            let Some(at) = apart.iter().position(|(of, _)| (of ^ hash) & bits == 0) else {
-                self.directory.set_apart(hash, false);
+            let bits = split_bit(block.depth()) - split_bit(0);
+            let overflow = &self.directory.counts().overflow;
+            let Some(at) = overflow.iter().position(|(of, _)| (of ^ hash) & bits == 0) else {
+                self.directory.set_overflow(hash, false);
                 return;
             };
-            let (of, entry) = self.swap_remove_apart(at);
+            let (of, entry) = self.swap_remove_overflow(at);
             if let Err(entry) = self.directory.entries_mut(of).insert(of, entry, &hasher) {
-                self.put_apart(of, entry);
+                self.push_overflow(of, entry);
                 return;
             }
         }
     }
 
-    /// Takes an entry off the separate list.
-    fn swap_remove_apart(&mut self, at: usize) -> (u64, T) {
-        let apart = &mut self.directory.counts_mut().apart;
-        let entry = apart.swap_remove(at);
-        self.directory.has_apart = !apart.is_empty();
+    /// Removes an entry from the overflow list.
+    fn swap_remove_overflow(&mut self, at: usize) -> (u64, T) {
+        let overflow = &mut self.directory.counts_mut().overflow;
+        let entry = overflow.swap_remove(at);
+        self.directory.has_overflow = !overflow.is_empty();
         entry
     }
 
-    /// The hashes of the entries in the block of `hash`, in order. All are asked for before the first entry moves:
-    /// whatever the user's code does, entries stay whole.
+    /// The hashes of the entries in the block of `hash`, in order. All are computed before the
+    /// first entry moves: whatever the user's code does, no entry is lost.
     fn hashes(&self, hash: u64, hasher: impl Fn(&T) -> u64) -> Vec<u64> {
         let block = self.directory.block(hash);
         let mut hashes = Vec::with_capacity(block.len());
@@ -296,28 +297,28 @@ impl<T> Table<T> {
         hashes
     }
 
-    /// More room where `hash` belongs: more cells, or two blocks.
+    /// Grows the block of `hash`, or splits it in two.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
         let block = self.directory.block(hash);
-        let (len, room) = (block.len(), block.room());
-        let is_full = len == room;
-        if (room >= SPLIT_AT || !is_full && len >= SPLIT_AT / 2) && self.make_splittable(hash) {
+        let (len, capacity) = (block.len(), block.capacity());
+        let is_full = len == capacity;
+        if (capacity >= SPLIT_AT || !is_full && len >= SPLIT_AT / 2) && self.make_splittable(hash) {
             self.split(hash, hasher);
-        } else if is_full && room < ENTRIES_MAX {
-            let most = if room < SPLIT_AT { SPLIT_AT } else { ENTRIES_MAX };
-            self.directory.set_room(hash, Block::<T>::room_beyond(room, most));
+        } else if is_full && capacity < ENTRIES_MAX {
+            let most = if capacity < SPLIT_AT { SPLIT_AT } else { ENTRIES_MAX };
+            self.directory.set_capacity(hash, Block::<T>::next_capacity(capacity, most));
             self.directory.counts_mut().reshaped.grown += 1;
         }
     }
 
-    /// Parts the entries of the block of `hash` by the next bit.
+    /// Splits the block of `hash` by the next bit.
     fn split(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         let hashes = self.hashes(hash, &hasher);
         let depth = self.directory.block(hash).depth();
-        let bit = parting_bit(depth);
+        let bit = split_bit(depth);
         let half = |hash: u64| usize::from(hash & bit != 0);
         let high_len: usize = hashes.iter().map(|hash| half(*hash)).sum();
         let mut halves =
@@ -326,18 +327,19 @@ impl<T> Table<T> {
         let mut left = Vec::new();
         self.directory.entries_mut(hash).drain(|entry| {
             let hash = hashes.next().unwrap_or(hash);
-            // Chosen by number: no processor foresees the branch.
+            // Selected by index, as a branch would be unpredictable.
             if let Err(entry) = halves[half(hash)].add(hash, entry) {
                 left.push((hash, entry));
             }
         });
-        // What found no lane stands apart, as what of the block did before; until it is tried again.
-        let has_apart = self.directory.block(hash).has_apart() || !left.is_empty();
-        self.directory.counts_mut().apart.append(&mut left);
-        self.directory.has_apart = !self.directory.counts().apart.is_empty();
+        // Entries that found no lane go to the overflow list, which may have entries of this block
+        // already, until they are tried again.
+        let has_overflow = self.directory.block(hash).has_overflow() || !left.is_empty();
+        self.directory.counts_mut().overflow.append(&mut left);
+        self.directory.has_overflow = !self.directory.counts().overflow.is_empty();
         let halves = halves.map(|half| {
             let mut half = half.finish();
-            half.set_apart(has_apart);
+            half.set_overflow(has_overflow);
             half
         });
         drop(self.directory.split(hash, halves));
@@ -345,8 +347,10 @@ impl<T> Table<T> {
         counts.reshaped.split += 1;
         counts.blocks += 1;
         counts.halve_below = usize::MAX;
-        if has_apart {
-            [hash & !bit, hash | bit].into_iter().for_each(|hash| self.bring_back(hash, &hasher));
+        if has_overflow {
+            [hash & !bit, hash | bit]
+                .into_iter()
+                .for_each(|hash| self.reinsert_overflow(hash, &hasher));
         }
     }
 
@@ -362,41 +366,47 @@ impl<T> Table<T> {
         directory.may_split(hash)
     }
 
-    /// Sees to a block out of which an entry was taken: to entries of it that stand apart, or to the memory that it does not
-    /// need any more.
+    /// Maintains a block from which an entry was removed: brings entries back from the overflow
+    /// list, or frees unused memory.
     #[cold]
     #[inline(never)]
-    fn tidy(&mut self, hash: u64, len: usize, is_sparse: bool, hasher: impl Fn(&T) -> u64) {
-        if self.directory.block(hash).has_apart() {
-            self.bring_back(hash, hasher);
+    fn after_removal(
+        &mut self,
+        hash: u64,
+        len: usize,
+        is_sparse: bool,
+        hasher: impl Fn(&T) -> u64,
+    ) {
+        if self.directory.block(hash).has_overflow() {
+            self.reinsert_overflow(hash, hasher);
             return;
         }
         if !is_sparse {
             return;
         }
         self.directory.step();
-        let room = self.directory.block(hash).room();
-        if !self.merge(hash, &hasher) && Block::<T>::room_for(len) < room {
-            self.directory.set_room(hash, Block::<T>::room_for(len));
+        let capacity = self.directory.block(hash).capacity();
+        if !self.merge(hash, &hasher) && Block::<T>::capacity_for(len) < capacity {
+            self.directory.set_capacity(hash, Block::<T>::capacity_for(len));
             self.directory.counts_mut().reshaped.shrunk += 1;
         }
     }
 
-    /// Makes a block and its other half one, if both are small.
+    /// Merges a block with its other half, if both are small.
     fn merge(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
         let block = self.directory.block(hash);
         let Some(depth) = block.depth().checked_sub(1) else { return false };
-        let other = hash ^ parting_bit(depth);
+        let other = hash ^ split_bit(depth);
         let other_block = self.directory.block(other);
         let len = block.len() + other_block.len();
         if other_block.depth() != block.depth() || len >= MERGE_MAX {
             return false;
         }
-        // The other one, which has more entries most often, remains. All are asked for before the first entry moves, as in
-        // `hashes`.
-        let hashes: Vec<u64> = block.meeting(other_block).map(&hasher).collect();
-        let has_apart = block.has_apart() || other_block.has_apart();
-        let mut block = self.directory.join(other, Block::<T>::room_for(len));
+        // The other block, which usually has more entries, remains. All hashes are computed before
+        // the first entry moves, as in `hashes`.
+        let hashes: Vec<u64> = block.colliding(other_block).map(&hasher).collect();
+        let has_overflow = block.has_overflow() || other_block.has_overflow();
+        let mut block = self.directory.join(other, Block::<T>::capacity_for(len));
         let mut whole = self.directory.entries_mut(hash);
         whole.absorb(&mut block);
         let mut left = Vec::new();
@@ -405,19 +415,20 @@ impl<T> Table<T> {
             let hash = hashes.next().unwrap_or(hash);
             left.extend(whole.insert(hash, entry, &hasher).err().map(|entry| (hash, entry)));
         });
-        left.into_iter().for_each(|(hash, entry)| self.put_apart(hash, entry));
-        if has_apart {
-            self.directory.set_apart(hash, true);
+        left.into_iter().for_each(|(hash, entry)| self.push_overflow(hash, entry));
+        if has_overflow {
+            self.directory.set_overflow(hash, true);
         }
-        if self.directory.block(hash).has_apart() {
-            self.bring_back(hash, hasher);
+        if self.directory.block(hash).has_overflow() {
+            self.reinsert_overflow(hash, hasher);
         }
         let places = self.directory.len();
         let counts = self.directory.counts_mut();
         counts.reshaped.merged += 1;
         counts.blocks -= 1;
         if places > DIRECTORY_RATIO / 2 * counts.blocks && counts.blocks < counts.halve_below {
-            // If that fails, for a block that needs all bits, then not again until much has changed.
+            // If a block needs all bits, halving fails and is retried only after the number of
+            // blocks has fallen further.
             counts.halve_below = counts.blocks * 3 / 4;
             self.directory.halve();
         }
@@ -425,7 +436,7 @@ impl<T> Table<T> {
     }
 
     /// The positions ([`order`]) of the entries, from `from` on, of the block that holds it, and
-    /// the first position behind that block.
+    /// the first position after that block.
     pub(crate) fn orders_from(
         &self,
         from: u64,
@@ -434,33 +445,33 @@ impl<T> Table<T> {
     ) -> Option<u64> {
         let first = at_order(from);
         let block = self.directory.block(first);
-        let bits = parting_bit(block.depth()) - parting_bit(0);
-        let apart = self.apart().filter(|(hash, _)| (hash ^ first) & bits == 0);
-        let hashes = block.iter().map(hasher).chain(apart.map(|(hash, _)| *hash));
+        let bits = split_bit(block.depth()) - split_bit(0);
+        let overflow = self.overflow().filter(|(hash, _)| (hash ^ first) & bits == 0);
+        let hashes = block.iter().map(hasher).chain(overflow.map(|(hash, _)| *hash));
         orders.extend(hashes.map(order).filter(|at| *at >= from));
-        behind(first, block.depth()).map(order)
+        first_after(first, block.depth()).map(order)
     }
 
-    fn apart(&self) -> impl Iterator<Item = &(u64, T)> {
-        self.directory.counts().apart.iter()
+    fn overflow(&self) -> impl Iterator<Item = &(u64, T)> {
+        self.directory.counts().overflow.iter()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.directory.blocks().flat_map(Block::iter).chain(self.apart().map(|(_, entry)| entry))
+        self.directory.blocks().flat_map(Block::iter).chain(self.overflow().map(|(_, entry)| entry))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let (entries, counts) = self.directory.iter_mut();
-        entries.chain(counts.apart.iter_mut().map(|(_, entry)| entry))
+        entries.chain(counts.overflow.iter_mut().map(|(_, entry)| entry))
     }
 
-    /// All blocks, and the entries that stand apart.
+    /// All blocks, and the entries of the overflow list.
     pub(crate) fn into_parts(mut self) -> (Vec<Block<T>>, Vec<T>) {
-        let apart = core::mem::take(&mut self.directory.counts_mut().apart);
-        (self.directory.into_blocks(), apart.into_iter().map(|(_, entry)| entry).collect())
+        let overflow = core::mem::take(&mut self.directory.counts_mut().overflow);
+        (self.directory.into_blocks(), overflow.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// All entries, in no order.
+    /// All entries, in unspecified order.
     pub(crate) fn into_entries(self) -> Vec<T> {
         let (mut blocks, mut entries) = self.into_parts();
         blocks.iter_mut().for_each(|block| block.drain(|entry| entries.push(entry)));
@@ -471,7 +482,7 @@ impl<T> Table<T> {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.directory.heap_bytes()
             + self.blocks().map(Block::heap_bytes).sum::<usize>()
-            + self.directory.counts().apart.capacity() * size_of::<(u64, T)>()
+            + self.directory.counts().overflow.capacity() * size_of::<(u64, T)>()
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
@@ -498,7 +509,7 @@ mod tests {
         for count in [10, 1_000, 100_000] {
             let count = if cfg!(miri) { count / 50 } else { count };
             let mut table = Table::new(0..count, hash);
-            assert_eq!((table.len() as u64, table.has_apart()), (count, false));
+            assert_eq!((table.len() as u64, table.has_overflow()), (count, false));
             assert!(table.blocks().all(|block| block.len() < ENTRIES_MAX));
             for n in 0..count {
                 assert_eq!(table.find(hash(&n), |other| *other == n), Some(&n));

@@ -129,7 +129,7 @@ impl Dispatcher {
         let (affinity, wants_packets) = (listener.affinity(), listener.wants_packets());
         let mut events = Events::new(interest.clone(), listener);
         events.set_mark(EventQueueFlushPoint::DECL);
-        events.ask();
+        events.collect_commands();
         let commands = events.take_commands();
         let record = |role| {
             let mut shard = Shard::new(options.clone(), role);

@@ -165,7 +165,7 @@ impl Shard {
                     if tcp.misses_syn(from, segment) {
                         conn.set_side_unmatched(from);
                     }
-                    session.match_packet(conn, from, ip);
+                    session.note_packet(conn, from, ip);
                 }
             }
             let patience = conn.timeout();
@@ -173,6 +173,9 @@ impl Shard {
                 true => tcp.segment(conn, time, from, segment, &limits, session),
                 false => tcp.unobserved_segment(conn, time, from, segment, &limits, session),
             };
+            if observed {
+                session.match_noted(conn);
+            }
             if observed && conn.timeout() != patience {
                 // Scripts set the duration.
                 let seconds = session.env.setting("tcp_inactivity_timeout", 0);
@@ -195,7 +198,7 @@ impl Shard {
             self.exceeds_depth_above(index, ip, "TCP", encapsulation);
         }
         if observed && !bad {
-            self.check_thresholds(index, from);
+            self.check_thresholds(index, from, u64::from(ip.total_len));
         }
         true
     }
@@ -349,7 +352,7 @@ impl Shard {
             }
         });
         if observed {
-            self.check_thresholds(index, from);
+            self.check_thresholds(index, from, u64::from(ip.total_len));
         }
         true
     }
@@ -450,6 +453,9 @@ impl Shard {
         if full {
             self.exceeds_depth_above(index, ip, "ICMP", encapsulation);
         }
+        if observed && !bad {
+            self.check_thresholds(index, from, u64::from(ip_bytes));
+        }
         true
     }
 
@@ -476,6 +482,9 @@ impl Shard {
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);
         self.apply_requests(index);
+        if self.env.logs.events.any() {
+            self.check_thresholds(index, from, u64::from(ip.total_len));
+        }
         if let Some(trail) = &mut self.trail {
             trail.push(UNKNOWN_TRANSPORT);
         }

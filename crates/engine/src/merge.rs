@@ -96,7 +96,7 @@ impl Merge {
 
     /// Applies commands that set the sampling of weirds, as the shards do.
     pub(crate) fn sample(&mut self, commands: &[Command]) {
-        self.decider.sample(commands);
+        self.decider.configure_sampling(commands);
     }
 
     /// Adds reports, each with its shard, and writes all rows that no later row can precede: all
@@ -192,13 +192,13 @@ fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: imp
     while let Some(Next { first, second, limit }) = Next::new(&stream.heads, until) {
         let Stream { index, shards, heads, .. } = &mut *stream;
         let Some(pending) = shards.get_mut(first).and_then(VecDeque::front_mut) else { return };
-        let index = *index.get_or_insert_with(|| logs.place(&pending.rows));
+        let index = *index.get_or_insert_with(|| logs.stream_index(&pending.rows));
         if let Some(second) = second {
             let both = [first.min(second), first.max(second)];
             let Ok([a, b]) = shards.get_disjoint_mut(both) else { return };
             let (Some(a), Some(b)) = (a.front_mut(), b.front_mut()) else { return };
             let rows = [(&a.rows, a.next), (&b.rows, b.next)];
-            [a.next, b.next] = logs.add_in_turns(index, rows, limit);
+            [a.next, b.next] = logs.add_merged(index, rows, limit);
             update_head(shards, heads, second, &mut done);
         } else {
             let from = pending.next;

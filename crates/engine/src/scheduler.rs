@@ -150,7 +150,7 @@ impl Shared {
     /// long, works until they are shorter. Returns the first error since the last call, and whether
     /// the analysis continues.
     pub(crate) fn add(&self, block: &Arc<Block>, global: &mut Shard) -> (io::Result<()>, bool) {
-        let held = global.env.logs.held() + global.env.deferred();
+        let held = global.env.logs.collected_bytes() + global.env.deferred();
         let report =
             (held > 0 || global.env.logs.events.recorded() > 0).then(|| Report::take(global));
         let mut scheduler = self.lock();

@@ -219,7 +219,7 @@ fn report_if(
     min_report: usize,
     results: &impl Results,
 ) -> bool {
-    let size = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
+    let size = shard.env.logs.collected_bytes() + shard.env.deferred() * DEFERRED_BYTES;
     size >= min_report && report((index, shard), size, results)
 }
 

@@ -160,7 +160,7 @@ fn any_number_of_threads_raises_the_same_events() {
         let half = all.len() / 2;
         thread::scope(|scope| {
             scope.spawn(|| {
-                compare(&all[..half], (true, ThreadAffinity::Caller), &[], &CONFIGS[2..])
+                compare(&all[..half], (true, ThreadAffinity::Caller), &[], &CONFIGS[2..]);
             });
             compare(&all[half..], (true, ThreadAffinity::Caller), &[], &CONFIGS[2..]);
         });

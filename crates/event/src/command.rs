@@ -1,14 +1,14 @@
-//! What a listener asks of the analysis: carried out once its events were delivered.
+//! Requests of a listener to the analysis, which are carried out after its events are delivered.
 
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Uid;
 
-/// One request. Analyzers are named by Zeek's tags (`Analyzer::ANALYZER_HTTP`).
+/// A request of a listener. Analyzers are named by Zeek's tags (`Analyzer::ANALYZER_HTTP`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// An analyzer is tried at once on a port, or no longer.
+    /// Registers an analyzer for a port, or unregisters it.
     Port {
         /// The analyzer.
         analyzer: String,
@@ -16,35 +16,34 @@ pub enum Command {
         proto: Proto,
         /// Port of the responder.
         port: u16,
-        /// Whether it is tried.
+        /// Whether it is registered.
         on: bool,
     },
-    /// The ports that servers are likely to have, by transport, in the place of all others.
+    /// Replaces the likely ports of servers (Zeek's `likely_server_ports`).
     LikelyPorts(Vec<(Proto, u16)>),
-    /// The UDP ports of responders that mark tunnels, with the analyzer of each by its name in Zeek's scripts, in the place
-    /// of all others.
+    /// Replaces the UDP ports of tunnels, each with its analyzer.
     TunnelPorts(Vec<(u16, String)>),
-    /// The analyzers of what HTTP connections are upgraded to, by names of protocols, in the place of all others.
+    /// Replaces the analyzers of protocols to which HTTP connections are upgraded, by the protocols' names.
     Upgrades(Vec<(Vec<u8>, String)>),
-    /// Names of files of SMB that only trees of pipes have, in the place of all others.
+    /// Replaces the names of SMB files that identify named pipes (Zeek's `SMB::pipe_filenames`).
     PipeNames(Vec<Vec<u8>>),
-    /// An analyzer may be started, or may not.
+    /// Enables or disables an analyzer.
     Enable {
-        /// The analyzer; all of them where it is `None`.
+        /// The analyzer; `None` stands for all analyzers.
         analyzer: Option<String>,
-        /// Whether it may.
+        /// Whether it is enabled.
         on: bool,
     },
-    /// An analyzer may be started for what a connection begins with, or may not.
+    /// Enables or disables the detection of an analyzer's protocol from the first bytes of a connection.
     Detect {
         /// The analyzer.
         analyzer: String,
-        /// Whether it may.
+        /// Whether it is enabled.
         on: bool,
     },
-    /// A connection that is expected is analyzed as this protocol.
+    /// Schedules an analyzer for an expected connection.
     Schedule {
-        /// Originator; any where it is `None`.
+        /// Originator; `None` stands for any.
         orig: Option<gannet_base::Addr>,
         /// Responder.
         resp: gannet_base::Addr,
@@ -54,175 +53,177 @@ pub enum Command {
         proto: Proto,
         /// The analyzer.
         analyzer: String,
-        /// How long it is expected.
+        /// Time for which the connection is expected.
         timeout: Interval,
     },
-    /// Something of one connection.
+    /// A request for a connection.
     Connection {
         /// The connection.
         uid: Uid,
-        /// Its ends.
+        /// Its endpoints.
         id: ConnId,
         /// IP protocol number.
         ip_proto: u8,
-        /// What is asked of the connection.
+        /// The request.
         what: ConnCommand,
     },
-    /// Something of one file.
+    /// A request for a file.
     File {
         /// The file.
         fuid: Uid,
-        /// What is asked of the file.
+        /// The request.
         what: FileCommand,
     },
-    /// More of a file that no connection carries: scripts read it.
+    /// Data of a file that scripts read, which no connection carries.
     Contents {
-        /// Its name.
+        /// Name of the file.
         source: String,
         /// The next bytes.
         data: Vec<u8>,
-        /// Whether these are the last.
+        /// Whether these are the last bytes.
         ends: bool,
     },
-    /// Only packets that match this filter are analyzed; `None`: all.
+    /// Analyzes only packets that match this filter; `None` removes the filter.
     Filter(Option<String>),
-    /// Packets of a link are IP packets behind a number of bytes.
+    /// Treats packets of a link type as IP packets after a number of bytes.
     SkipBytes {
-        /// The type of the link by its number in captures.
+        /// The link type's number in captures.
         link_type: u32,
-        /// How many bytes.
+        /// Number of bytes before the IP header.
         bytes: u64,
     },
-    /// Numbers of packets of which each connection is reported that has as many, in rising order.
+    /// Numbers of packets, ascending: an event is raised for each connection that reaches one of them.
     PacketThresholds(Vec<u64>),
-    /// Whether to discard a packet is asked for each one from now on.
+    /// Asks the listener for each following packet whether it is discarded.
     AskToDiscard,
-    /// Checksums of packets from these networks are not verified.
+    /// Watches all connections ([`ConnCommand::Watch`]).
+    WatchAll,
+    /// Disables checksum verification for packets from these networks.
     Unchecked(Vec<gannet_base::Subnet>),
-    /// A limit or switch of the analysis, by the name of the script's option; switches are 0 or 1.
+    /// Sets a numeric or boolean (0 or 1) script option that the analysis uses.
     Setting {
-        /// The option.
+        /// Name of the option.
         name: &'static str,
         /// Its value.
         value: u64,
     },
-    /// Which weirds sampling never leaves out, and which it counts over all subjects, by their names.
+    /// Names of weirds with special sampling.
     WeirdNames {
-        /// Those that are never left out.
+        /// Weirds that are always reported (Zeek's `Weird::sampling_whitelist`).
         exempt: Vec<String>,
-        /// Those that are counted over all subjects.
+        /// Weirds that are counted globally (Zeek's `Weird::sampling_global_list`).
         global: Vec<String>,
     },
-    /// No more packets are read.
+    /// Stops reading packets.
     Stop,
 }
 
-/// What is asked of a connection.
+/// A request for a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConnCommand {
-    /// An analyzer is removed.
+    /// Removes an analyzer.
     Disable {
-        /// Its number, as events name it (`aid`).
+        /// Its number: the `aid` of events.
         aid: u64,
-        /// Whether it is never started again on this connection.
+        /// Whether the analyzer is not started again on this connection.
         prevent: bool,
     },
-    /// An analyzer is started and given these parts of the stream, each with whether the originator sent it.
+    /// Starts an analyzer and delivers parts of the stream to it.
     Start {
         /// The analyzer.
         analyzer: String,
-        /// The parts.
+        /// Whether the originator sent the part, and the part.
         replay: Vec<(bool, Vec<u8>)>,
     },
-    /// A script writes streams to files.
+    /// Delivers the contents of the stream to a script that writes them to files.
     Contents {
-        /// Whether the originator's, and the responder's.
+        /// Whether the originator's and the responder's contents are delivered.
         sides: [bool; 2],
     },
-    /// An analyzer of WebSocket begins, and passes payload on.
+    /// Configures a WebSocket analyzer that begins.
     Configure {
-        /// The analyzer that receives it; `None`: none does.
+        /// The analyzer that receives the payload; `None` if there is none.
         payload: Option<String>,
-        /// Whether the payload's protocol is detected instead.
+        /// Whether the protocol of the payload is detected instead.
         detects: bool,
     },
-    /// The application data of its TLS session is decrypted.
+    /// Decrypts the application data of the TLS session.
     Decrypt {
-        /// The master secret, or the key block that follows from it.
+        /// The master secret, or the key block derived from it.
         secret: Vec<u8>,
-        /// Whether it is the key block.
+        /// Whether `secret` is the key block.
         is_key_block: bool,
     },
-    /// Both sides of its TLS session have changed to encryption.
+    /// Marks the TLS session as established: both sides encrypt.
     Establish,
-    /// The rest of the current HTTP entity of a side is not delivered.
+    /// Skips the rest of the current HTTP entity of a side.
     SkipEntity {
-        /// Whether it is the originator's.
+        /// Whether it is the originator's entity.
         is_orig: bool,
     },
-    /// The rest of the current mail is not reported line by line.
+    /// Skips the remaining lines of the current mail.
     SkipMail,
-    /// The state of its login, by Zeek's number.
+    /// Sets the state of the login, by Zeek's number.
     Login {
         /// The state.
         state: u64,
     },
-    /// Its bytes and packets are not counted any more: no threshold of them is reported.
+    /// Stops counting bytes and packets, so that no further threshold is reported.
     Uncounted,
-    /// Its further data is no matter of signatures.
+    /// Stops matching signatures on further data.
     Unmatched,
-    /// Scripts look at it again: each of its packets is reported.
+    /// Reports each packet, because scripts read the connection's state again.
     Watch,
-    /// Its further packets are ignored.
+    /// Ignores further packets.
     Skip,
-    /// It begins again as a tunnel of GTP or Teredo with its next packet.
+    /// Restarts the detection of a GTP or Teredo tunnel at the next packet.
     ForgetTunnel,
-    /// A limit was reached: its history shows that.
+    /// Records in the history that a limit was reached.
     Limit,
-    /// Silence after which it ends.
+    /// Sets the inactivity timeout.
     Timeout(Interval),
-    /// Raises an event once a side has sent more bytes of IP packets.
+    /// Raises an event when a side has sent more IP bytes than a threshold.
     Bytes {
-        /// The number of bytes.
+        /// The threshold in bytes.
         threshold: u64,
-        /// Whether the originator's count.
+        /// Whether the originator's bytes count.
         is_orig: bool,
     },
-    /// Raises an event once a side has sent more packets.
+    /// Raises an event when a side has sent more packets than a threshold.
     Packets {
-        /// The number of packets.
+        /// The threshold in packets.
         threshold: u64,
-        /// Whether the originator's count.
+        /// Whether the originator's packets count.
         is_orig: bool,
     },
-    /// Raises an event once it has lasted for longer.
+    /// Raises an event when the connection has lasted longer than this.
     Duration(Interval),
 }
 
-/// What is asked of a file.
+/// A request for a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileCommand {
-    /// An analyzer looks at what comes.
+    /// Attaches an analyzer.
     Add {
         /// The analyzer (`Files::ANALYZER_MD5`).
         analyzer: String,
-        /// Where an extractor writes.
+        /// File to which an extractor writes.
         path: Option<String>,
-        /// Bytes that an extractor writes at the most; 0: all.
+        /// Maximum number of bytes that an extractor writes; 0 is unlimited.
         limit: u64,
         /// Whether missing bytes count towards the limit.
         counts_gaps: bool,
     },
-    /// An analyzer is removed.
+    /// Removes an analyzer.
     Remove(String),
-    /// Nothing more of it is analyzed.
+    /// Stops the analysis of the file.
     Stop,
-    /// Silence after which it is given up.
+    /// Sets the inactivity timeout.
     Timeout(Interval),
-    /// Another limit of its extractor.
+    /// Sets the limit of the extractor, in bytes.
     Limit(u64),
-    /// Whether parts that come too early wait for those before them.
+    /// Enables or disables reassembly of data out of order.
     Reassemble(bool),
-    /// How many bytes of them wait at the most; 0: as many as come.
+    /// Sets the maximum size of the reassembly buffer, in bytes; 0 is unlimited.
     Buffer(u64),
 }

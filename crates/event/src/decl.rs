@@ -1,6 +1,6 @@
-//! Declarations: names, types and documentation of events, and the set of those that have a listener.
+//! Declarations of events (names, types and documentation), and sets of events.
 
-/// A type of an argument, as Zeek's scripts name it.
+/// The type of an argument in Zeek's scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// `bool`
@@ -25,15 +25,15 @@ pub enum Type {
     Subnet,
     /// An enumeration, by its name; values are packed as the name of the enumerator.
     Enum(&'static str),
-    /// An opaque value that listeners cannot look into, by its name.
+    /// An opaque type, by its name.
     Opaque(&'static str),
-    /// `vector of T`
+    /// `vector element T`
     Vector(&'static Type),
-    /// The same where Zeek leaves the first element unset and counts from 1; that one is not packed.
+    /// `vector element T` whose first element is unset in Zeek and not packed.
     VectorFromOne(&'static Type),
     /// `set[T]`
     Set(&'static Type),
-    /// `table[K] of V`
+    /// `table[K] element V`
     Table(&'static Type, &'static Type),
     /// A record.
     Record(&'static Record),
@@ -70,7 +70,7 @@ pub struct Param {
 /// The declaration of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decl {
-    /// Its name: Zeek's if Zeek has the event.
+    /// Its name, which is Zeek's if Zeek has the event.
     pub name: &'static str,
     /// Description.
     pub doc: &'static str,
@@ -78,17 +78,17 @@ pub struct Decl {
     pub params: &'static [Param],
     /// Its number.
     pub id: Id,
-    /// Whether only listeners that ask for it by name receive it: events of every packet, and others that
-    /// none of Zeek's default scripts handles.
+    /// Whether only listeners that request it by name receive it, such as events of every packet and others that none
+    /// of Zeek's default scripts handles.
     pub opt_in: bool,
-    /// Whether Zeek's scripts raise it, and not its core: scripts that run raise it themselves.
+    /// Whether Zeek's scripts raise it instead of its core, so that loaded scripts raise it themselves.
     pub scripted: bool,
-    /// Whether only an analysis of one thread raises it: the event is a question, the analysis goes by what its
-    /// handlers ask for, or its arguments are about the whole traffic.
+    /// Whether it is raised only in an analysis with one thread: because the analysis needs an answer or the requests
+    /// of its handlers immediately, or because its arguments depend on all traffic.
     pub one_thread: bool,
 }
 
-/// The marks that [`events!`](crate::events) takes.
+/// The marks of [`events!`](crate::events).
 impl Decl {
     #[doc(hidden)]
     pub const fn opt_in(mut self) -> Self {
@@ -109,20 +109,20 @@ impl Decl {
     }
 }
 
-/// The number of an event: the module that declares it and its position there.
+/// The number of an event, from the module that declares it and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(u16);
 
-/// Events that one module may declare.
-const PER_MODULE: u16 = 128;
-/// Modules.
-const MODULES: u16 = 128;
+/// Maximum number of events in a module.
+const MAX_EVENTS: u16 = 128;
+/// Maximum number of modules.
+const MAX_MODULES: u16 = 128;
 
 impl Id {
-    /// The `index`th event of a module. Evaluated by the compiler, which rejects numbers out of range.
+    /// The event at `index` of a module. It is evaluated at compile time, where numbers out of range are errors.
     pub const fn new(module: u16, index: u16) -> Self {
-        assert!(module < MODULES && index < PER_MODULE);
-        Self(module * PER_MODULE + index)
+        assert!(module < MAX_MODULES && index < MAX_EVENTS);
+        Self(module * MAX_EVENTS + index)
     }
 
     /// The number.
@@ -131,14 +131,14 @@ impl Id {
     }
 }
 
-/// The set of events that have a listener, a bit each.
+/// A set of events that have a listener, as a bitmap.
 #[derive(Clone, Debug)]
 pub struct Interest {
     bits: Box<[u64; WORDS]>,
     any: bool,
 }
 
-const WORDS: usize = (MODULES * PER_MODULE / 64) as usize;
+const WORDS: usize = (MAX_MODULES * MAX_EVENTS / 64) as usize;
 
 impl Default for Interest {
     fn default() -> Self {
@@ -147,7 +147,7 @@ impl Default for Interest {
 }
 
 impl Interest {
-    /// The events of a catalogue that satisfy a condition.
+    /// The events of a catalogue for which `wants` returns `true`.
     pub fn of(
         catalogue: impl Iterator<Item = &'static Decl>,
         wants: impl Fn(&Decl) -> bool,
@@ -163,7 +163,7 @@ impl Interest {
         self.any = true;
     }
 
-    /// Takes an event out. Others may have a listener.
+    /// Removes an event; [`any`](Self::any) is not changed.
     pub fn remove(&mut self, id: Id) {
         self.bits[usize::from(id.0 >> 6)] &= !(1 << (id.0 & 63));
     }
@@ -196,8 +196,10 @@ impl std::fmt::Display for Type {
             Self::Subnet => f.write_str("subnet"),
             Self::Enum(name) => f.write_str(name),
             Self::Opaque(name) => write!(f, "opaque of {name}"),
-            Self::Vector(of) | Self::VectorFromOne(of) => write!(f, "vector of {of}"),
-            Self::Set(of) => write!(f, "set[{of}]"),
+            Self::Vector(element) | Self::VectorFromOne(element) => {
+                write!(f, "vector of {element}")
+            }
+            Self::Set(element) => write!(f, "set[{element}]"),
             Self::Table(key, value) => write!(f, "table[{key}] of {value}"),
             Self::Record(record) => f.write_str(record.name),
             Self::Connection => f.write_str("connection"),

@@ -1,4 +1,4 @@
-//! The queue of one analysis: events of the current packet, and the connections and files they mention.
+//! The event queue of an analysis: events of the current packet, and the connections and files that they mention.
 
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -24,63 +24,62 @@ use crate::state::TunnelState;
 
 /// A typed event. Declare it with [`events!`](crate::events!).
 pub trait Event {
-    /// Its declaration.
+    /// Declaration of the event.
     const DECL: &'static Decl;
-    /// Appends its arguments in order.
+    /// Appends the arguments in order.
     fn pack(&self, to: &mut Packer<'_>);
 }
 
 /// The thread in which a listener receives events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadAffinity {
-    /// In the thread of the analysis, which is one: the listener may ask something of the analysis at any time.
+    /// The only thread of the analysis: the listener may send requests to the analysis at any time.
     #[default]
     Analysis,
-    /// Behind an analysis of several threads, in the thread that feeds it with packets. What the listener asks for
-    /// before the first packet is carried out; later it asks for nothing, except that the analysis stops.
+    /// The thread that passes packets to an analysis with several threads. The listener may send requests before the
+    /// first packet; after that only [`Command::Stop`].
     Caller,
-    /// The same in any thread.
+    /// Any thread; requests as for `Caller`.
     Anywhere,
 }
 
 /// Receives events in the order in which they were raised.
 pub trait Listener: Send {
-    /// The thread in which it receives them.
+    /// The thread in which it receives events.
     fn affinity(&self) -> ThreadAffinity {
         ThreadAffinity::Analysis
     }
 
-    /// Whether [`packet`](Self::packet) is called, for packets without events as well. Without it, the analysis is faster.
+    /// Whether [`packet`](Self::packet) is called, also for packets without events. The analysis is faster without it.
     fn wants_packets(&self) -> bool {
         true
     }
 
-    /// One event.
+    /// Receives an event.
     fn event(&mut self, event: &Raised<'_>);
 
-    /// A packet begins: network time, and the packet's number. See [`wants_packets`](Self::wants_packets).
+    /// Receives the network time and number of a packet that begins. See [`wants_packets`](Self::wants_packets).
     fn packet(&mut self, time: Time, packet: u64) {
         let _ = (time, packet);
     }
 
-    /// The network time from which [`packet`](Self::packet) is called for each packet. For a packet before that time it is
-    /// called only before the first event, with the time of the latest packet so far. Called after `packet` and
-    /// [`drained`](Self::drained). By default, `packet` is called for each packet.
+    /// The network time from which [`packet`](Self::packet) is called for each packet. For an earlier packet it is
+    /// called only if the packet has an event, before that event, with the latest packet time so far. This method is
+    /// called after `packet` and [`drained`](Self::drained). By default, `packet` is called for each packet.
     fn packets_from(&self) -> Time {
         Time::MIN
     }
 
-    /// All events that waited were delivered, as at the end of a packet that raised any.
+    /// Called when all queued events are delivered, as at the end of a packet with events.
     fn drained(&mut self) {}
 
-    /// A question that the analysis asks before it goes on: whether to do what the event says. Asked ahead of the
-    /// events that wait.
+    /// Answers an event that is a question, for which the analysis waits. It is delivered before queued events.
     fn decide(&mut self, question: &Raised<'_>) -> bool {
         let _ = question;
         false
     }
 
-    /// Moves what it asks of the analysis to `to`. Called after [`packet`](Self::packet) and
+    /// Moves the requests of the listener to `to`. Called after [`packet`](Self::packet) and
     /// [`drained`](Self::drained).
     fn commands(&mut self, to: &mut Vec<Command>) {
         let _ = to;
@@ -94,7 +93,7 @@ pub struct Raised<'a> {
     pub time: Time,
     /// Number of the packet.
     pub packet: u64,
-    /// Its declaration.
+    /// Declaration of the event.
     pub decl: &'static Decl,
     args: &'a [u8],
     conns: &'a [ConnState],
@@ -103,68 +102,68 @@ pub struct Raised<'a> {
 }
 
 impl<'a> Raised<'a> {
-    /// Its arguments, in the order of its declaration.
+    /// The arguments, in the order of the declaration.
     pub fn args(&self) -> Args<'a> {
         Reader::new(self.args)
     }
 
-    /// The same as packed bytes.
+    /// The packed arguments.
     pub fn packed(&self) -> &'a [u8] {
         self.args
     }
 
-    /// The connection that an argument is.
+    /// The connection with the index of an argument.
     pub fn connection(&self, index: usize) -> Option<&'a ConnState> {
         self.conns.get(index)
     }
 
-    /// A number that changes whenever [connections](Self::connection) may be others, or show something else: events of the
-    /// same number show the same of each.
+    /// A number that changes whenever the [connections](Self::connection) or their state may change: for events with
+    /// the same number, they are the same.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The file that an argument is.
+    /// The file with the index of an argument.
     pub fn file(&self, index: usize) -> Option<&'a FileState> {
         self.files.get(index)
     }
 }
 
-/// An event that waits.
+/// A queued event.
 struct Queued {
     decl: &'static Decl,
-    /// End of its arguments; they begin at the end of the previous event's.
+    /// End offset of its arguments, which begin at the end of those of the previous event.
     end: u32,
     then: Option<AfterEvent>,
 }
 
-/// What the handling of an event does to a connection.
+/// Effect of an event on the state of a connection.
 #[derive(Clone, Copy)]
 enum AfterEvent {
-    /// A protocol is one of its services afterwards, or is removed from them.
+    /// Adds a protocol to its services (`true`) or removes it, after this event.
     Service(u32, &'static str, bool),
-    /// This event and later ones show it as it is at the end of the packet.
-    AsAtEnd(u32),
-    /// Only later events show it so.
-    AtEndBehind(u32),
+    /// This event and later ones have the state at the end of the packet.
+    ShowEnd(u32),
+    /// Only later events have the state at the end of the packet.
+    ShowEndAfter(u32),
 }
 
-/// Events of the current packet that wait for its end.
+/// Event queue: events of the current packet are delivered at its end.
 #[derive(Default)]
 pub struct Events {
     interest: Interest,
     listener: Option<Box<dyn Listener>>,
-    /// Whether it is notified of packets.
+    /// See [`Listener::wants_packets`].
     wants_packets: bool,
-    /// The network time from which it is notified of each packet.
+    /// See [`Listener::packets_from`].
     packets_from: Time,
-    /// The latest time of a packet of which it was not notified; none if it was notified of the current one.
-    passed: Option<Time>,
+    /// Latest time of the packets of which the listener was not notified; `None` if it was notified of the current one.
+    skipped: Option<Time>,
     queue: Vec<Queued>,
     /// Packed arguments.
     bytes: Vec<u8>,
     conns: Vec<ConnState>,
-    /// Histories and services of connections that were shown: empty, with room for others.
+    /// Empty vectors for histories and services, for reuse.
     spare: Vec<(Vec<u8>, Vec<&'static str>)>,
     conn_index: UidMap<u32>,
     files: Vec<FileState>,
@@ -172,54 +171,54 @@ pub struct Events {
     now: Time,
     packet: u64,
     transport: TransportState,
-    /// Services of connections that events of the current packet changed, and that were delivered: connections
-    /// themselves learn of these when the packet is done.
-    changed: Vec<(Uid, &'static str, bool)>,
-    /// Whether an event waits that shows its connection as it is at the end of the packet.
+    /// Changes of services by delivered events of the current packet. Connections themselves are updated at the end of
+    /// the packet.
+    changed_services: Vec<(Uid, &'static str, bool)>,
+    /// Whether a queued event needs the state of its connection at the end of the packet.
     awaits_end: bool,
-    /// Connections of such events at the end of the packet.
+    /// States of connections at the end of the packet, with their indices.
     ends: Vec<(u32, ConnState)>,
-    /// Events that a listener received.
+    /// Number of delivered events.
     delivered: u64,
-    /// Changes whenever the connections that events show change.
+    /// See [`Raised::version`].
     version: u64,
-    /// What the listener asks for, in order.
+    /// Requests of the listener, in order.
     commands: Vec<Command>,
-    /// Whether events were delivered whose handlers did not run.
-    is_handed_over: bool,
-    /// Tunnels around connections that have some.
+    /// Whether events were delivered and [`Listener::drained`] was not called yet.
+    has_pending_handlers: bool,
+    /// Tunnels of connections.
     tunnels: UidMap<Vec<TunnelState>>,
-    /// The event that marks where handlers run, if it has a listener: it has no arguments.
+    /// The event without arguments that marks where Zeek runs handlers, if it has a listener.
     mark: Option<&'static Decl>,
-    /// The last number that an analyzer got.
+    /// The last number allocated to an analyzer.
     last_number: u64,
     /// Records all calls, in a shard of an analysis.
     recorder: Option<Box<Recorder>>,
-    /// Repeats what shards recorded.
+    /// Replays recordings of shards.
     pub(crate) player: Player,
 }
 
-/// Most spare vectors of each kind.
-const SPARE: usize = 64;
+/// Maximum number of vectors kept for reuse.
+const MAX_SPARE: usize = 64;
 
-/// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
-/// delivered before the next timer.
-const WAITING: usize = 16_384;
+/// Number of queued events above which they are delivered before the next timer, as when many timers are due at one
+/// packet.
+const MAX_QUEUED: usize = 16_384;
 
 impl Events {
-    /// Events of `interest` go to `listener`.
+    /// A queue that delivers events of `interest` to `listener`.
     pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
         let wants_packets = listener.wants_packets();
         let packets_from = Time::MIN;
         Self { interest, listener: Some(listener), wants_packets, packets_from, ..Self::default() }
     }
 
-    /// Events of `interest` are recorded, for the queue of the listener to [repeat](Self::replay), and the beginnings of
-    /// packets if it wants these.
+    /// A queue that records events of `interest`, and the beginnings of packets if the listener wants them. The queue
+    /// of the listener [replays](Self::replay) the recording.
     pub fn recording(interest: Interest, wants_packets: bool) -> Self {
-        // Each call to deliver is one to record.
+        // `drain` calls `deliver`, which records the call, even if the queue is empty.
         let recorder = Some(Box::new(Recorder::new(wants_packets)));
-        Self { interest, recorder, is_handed_over: true, ..Self::default() }
+        Self { interest, recorder, has_pending_handlers: true, ..Self::default() }
     }
 
     /// Whether events are recorded.
@@ -227,17 +226,17 @@ impl Events {
         self.recorder.is_some()
     }
 
-    /// Bytes of the events recorded, about.
+    /// Approximate memory of the recorded events, in bytes.
     pub fn recorded(&self) -> usize {
         self.recorder.as_ref().map_or(0, |recorder| recorder.bytes())
     }
 
-    /// The events recorded so far, if there are any.
+    /// Takes the events recorded so far; `None` if there are none.
     pub fn take_recording(&mut self) -> Option<Recording> {
         self.recorder.as_mut()?.take()
     }
 
-    /// Sets the key and the time of events to come, where they are recorded.
+    /// Sets the key and the time of the following events if they are recorded.
     #[inline]
     pub(crate) fn set_key(&mut self, key: Key, time: Time) {
         if let Some(recorder) = &mut self.recorder {
@@ -245,17 +244,17 @@ impl Events {
         }
     }
 
-    /// A number greater than those of all events recorded so far. `None` where they are not recorded.
+    /// Returns a number greater than those of all events recorded so far; `None` if events are not recorded.
     pub(crate) fn ticket(&self) -> Option<u64> {
         self.recorder.as_ref().map(|recorder| recorder.ticket())
     }
 
-    /// Whether no event was recorded since an item of another kind got its [ticket](crate::Sinks::ticket).
+    /// Whether no event was recorded since the last [ticket](crate::Sinks::ticket).
     pub fn is_none_since_ticket(&self) -> bool {
         self.recorder.as_ref().is_none_or(|recorder| recorder.is_interrupted())
     }
 
-    /// Records that there is nothing at the current key but the key itself.
+    /// Records the current key without a call.
     pub fn record_nothing(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.begin_run();
@@ -267,14 +266,14 @@ impl Events {
         self.recorder.as_ref().is_some_and(|recorder| recorder.wants_packets())
     }
 
-    /// A connection takes the current packet, which another shard began with.
+    /// Records that a connection takes the current packet, which another shard processed first.
     pub fn record_taken(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.taken();
         }
     }
 
-    /// Numbers for this many analyzers in a row: returns the first.
+    /// Allocates consecutive numbers for `count` analyzers; returns the first one.
     pub fn number_analyzers(&mut self, count: u64) -> u64 {
         if let Some(recorder) = &mut self.recorder {
             return recorder.number_analyzers(count);
@@ -284,32 +283,32 @@ impl Events {
         first
     }
 
-    /// Numbers go to analyzers that have no events.
+    /// Allocates numbers for `count` analyzers that raise no events.
     pub fn skip_numbers(&mut self, count: u64) {
         let first = self.number_analyzers(count);
         self.forget_numbers(first);
     }
 
-    /// No event to come names this analyzer, if it was not numbered together with those before it.
+    /// Forgets an analyzer that no later event mentions, if its number was allocated individually.
     pub fn forget_number(&mut self, number: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.forget_number(number);
         }
     }
 
-    /// No event to come names analyzers that were numbered together with this one.
+    /// Forgets all analyzers whose numbers were allocated together with this one; no later event mentions them.
     pub fn forget_numbers(&mut self, number: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.forget_numbers(number);
         }
     }
 
-    /// An event without arguments that marks each point at which Zeek runs handlers, if it has a listener.
+    /// Sets the event without arguments that is raised where Zeek runs handlers, if it has a listener.
     pub fn set_mark(&mut self, decl: &'static Decl) {
         self.mark = Some(decl).filter(|decl| decl.params.is_empty() && self.interest.has(decl.id));
     }
 
-    /// Zeek runs the handlers of the events that wait here.
+    /// Marks a point at which Zeek runs the handlers of queued events.
     #[inline]
     pub fn mark(&mut self) {
         if let Some(decl) = self.mark {
@@ -326,8 +325,8 @@ impl Events {
         self.interest.has(const { E::DECL.id })
     }
 
-    /// An event has a listener from now on.
-    pub fn want<E: Event>(&mut self) {
+    /// Adds an event to those that have a listener.
+    pub fn add_interest<E: Event>(&mut self) {
         self.interest.add(E::DECL.id);
     }
 
@@ -346,31 +345,31 @@ impl Events {
     /// Sets packet and network time of the following events.
     #[inline]
     pub fn set_time(&mut self, now: Time, packet: u64) {
-        self.changed.clear();
+        self.changed_services.clear();
         (self.now, self.packet) = (now, packet);
         if let Some(recorder) = &mut self.recorder {
             self.awaits_end = false;
             recorder.set_time(now, packet);
         }
-        // Others ask for nothing between their events.
+        // Other listeners have no requests between their events.
         if !self.wants_packets {
             return;
         }
         if now < self.packets_from {
-            self.passed = self.passed.max(Some(now));
+            self.skipped = self.skipped.max(Some(now));
         } else {
-            let latest = self.passed.take().map_or(now, |passed| passed.max(now));
+            let latest = self.skipped.take().map_or(now, |skipped| skipped.max(now));
             self.begin_packet(latest);
             let next = self.listener.as_ref().map(|listener| listener.packets_from());
             self.packets_from = next.unwrap_or(Time::MAX);
         }
     }
 
-    /// Notifies the listener of the current packet if it was not: an event follows, after which
-    /// [`packets_from`](Listener::packets_from) is called.
+    /// Notifies the listener of the current packet before an event, if it was skipped.
+    /// [`packets_from`](Listener::packets_from) is called after the event.
     #[inline]
-    fn begin_passed(&mut self) {
-        if let Some(latest) = self.passed.take() {
+    fn notify_skipped_packet(&mut self) {
+        if let Some(latest) = self.skipped.take() {
             self.packets_from = Time::MIN;
             self.begin_packet(latest);
         }
@@ -384,63 +383,63 @@ impl Events {
         }
     }
 
-    /// Whether the listener asked for something.
+    /// Whether the listener has requests.
     #[inline]
     pub fn has_commands(&self) -> bool {
         !self.commands.is_empty()
     }
 
-    /// What the listener asked for and was not taken yet.
+    /// Requests of the listener that were not taken yet.
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Takes what the listener asked for.
+    /// Takes the requests of the listener.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
 
-    /// Takes those of its requests that `which` holds for.
+    /// Takes the requests of the listener for which `which` returns `true`.
     pub fn take_commands_if(&mut self, which: impl Fn(&Command) -> bool) -> Vec<Command> {
         let (taken, left) = std::mem::take(&mut self.commands).into_iter().partition(which);
         self.commands = left;
         taken
     }
 
-    /// Asks the listener what it wants before the first packet.
-    pub fn ask(&mut self) {
+    /// Collects the requests of the listener before the first packet.
+    pub fn collect_commands(&mut self) {
         if let Some(listener) = &mut self.listener {
             listener.commands(&mut self.commands);
         }
     }
 
-    /// The listener asks for this before the first packet.
-    pub fn ask_for(&mut self, commands: &[Command]) {
+    /// Adds requests before the first packet.
+    pub fn push_commands(&mut self, commands: &[Command]) {
         self.commands.extend_from_slice(commands);
     }
 
-    /// The transport state of the current connection's sides.
+    /// Sets the transport state of the current connection.
     #[inline]
     pub fn set_transport(&mut self, transport: TransportState) {
         self.transport = transport;
     }
 
-    /// The same, for building a [`ConnState`].
+    /// The transport state of the current connection, for a [`ConnState`].
     pub fn transport(&self) -> TransportState {
         self.transport
     }
 
-    /// Raises an event that was asked [about](Self::wants).
+    /// Raises an event that [has a listener](Self::wants).
     pub fn raise<E: Event>(&mut self, event: &E) {
         if let Some(recorder) = &mut self.recorder {
             return recorder.raise(event, false);
         }
-        self.make_room();
+        self.drain_if_independent();
         event.pack(&mut Packer::new(&mut self.bytes));
         self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, then: None });
     }
 
-    /// The same for a packet that no connection takes, which other shards know.
+    /// Like [`raise`](Self::raise), unless a connection takes the packet, which may happen in another shard.
     pub fn raise_unless_taken<E: Event>(&mut self, event: &E) {
         match &mut self.recorder {
             Some(recorder) => recorder.raise(event, true),
@@ -448,20 +447,20 @@ impl Events {
         }
     }
 
-    /// Delivers an event ahead of those that wait: one that mentions no connection and no file. Handlers run later, with those of the
-    /// events of the packet.
+    /// Delivers an event that mentions no connection and no file, before queued events. [`Listener::drained`] is called
+    /// later, after the other events of the packet.
     pub fn raise_at_once<E: Event>(&mut self, event: &E) {
         if let Some(recorder) = &mut self.recorder {
             return recorder.raise_at_once(event);
         }
         let start = self.bytes.len();
         event.pack(&mut Packer::new(&mut self.bytes));
-        self.deliver_at_once(E::DECL, start);
+        self.deliver_now(E::DECL, start);
     }
 
-    /// The same with the arguments that are packed from `start` on, behind those of the events that wait.
-    fn deliver_at_once(&mut self, decl: &'static Decl, start: usize) {
-        self.begin_passed();
+    /// Delivers an event immediately; its arguments are packed from `start` on, after those of queued events.
+    fn deliver_now(&mut self, decl: &'static Decl, start: usize) {
+        self.notify_skipped_packet();
         if let Some(listener) = &mut self.listener {
             listener.event(&Raised {
                 time: self.now,
@@ -475,47 +474,48 @@ impl Events {
         }
         self.bytes.truncate(start);
         self.delivered += 1;
-        self.is_handed_over = true;
+        self.has_pending_handlers = true;
     }
 
-    /// The same with packed arguments.
+    /// Like [`raise_at_once`](Self::raise_at_once), with packed arguments.
     pub(crate) fn raise_packed_at_once(&mut self, decl: &'static Decl, args: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(args);
-        self.deliver_at_once(decl, start);
+        self.deliver_now(decl, start);
     }
 
-    /// Raises an event whose arguments are packed.
+    /// Like [`raise`](Self::raise), with packed arguments.
     pub(crate) fn raise_packed(&mut self, decl: &'static Decl, args: &[u8]) {
-        self.make_room();
+        self.drain_if_independent();
         self.bytes.extend_from_slice(args);
         self.queue.push(Queued { decl, end: self.bytes.len() as u32, then: None });
     }
 
-    /// Delivers the events that wait if they are many and the next one mentions none of their connections and files.
-    fn make_room(&mut self) {
-        if self.queue.len() >= WAITING && self.conns.is_empty() && self.files.is_empty() {
+    /// Delivers queued events if there are too many, and no index of a connection or file is valid that the next one
+    /// may use.
+    fn drain_if_independent(&mut self) {
+        if self.queue.len() >= MAX_QUEUED && self.conns.is_empty() && self.files.is_empty() {
             self.drain();
         }
     }
 
-    /// Delivers the events that wait if they are many: between two timers, or two connections that are closed.
-    pub fn relieve(&mut self) {
-        if self.queue.len() >= WAITING {
+    /// Delivers queued events if there are too many. Called between timers and between connections that are closed.
+    pub fn drain_if_full(&mut self) {
+        if self.queue.len() >= MAX_QUEUED {
             self.drain();
         }
     }
 
-    /// Asks the listener at once whether to do what an event says; no if it has no answer. The event itself is not
-    /// delivered.
+    /// Asks the listener a question and returns its answer; `false` without a listener. The event is delivered only to
+    /// [`Listener::decide`].
     #[cold]
     pub fn decide<E: Event>(&mut self, question: &E) -> bool {
-        self.begin_passed();
+        self.notify_skipped_packet();
         let start = self.bytes.len();
         question.pack(&mut Packer::new(&mut self.bytes));
         let mut answer = false;
         self.version += 1;
-        // An answer may have effects that are due with the next packet.
+        // The listener may need the next packet because of its answer.
         self.packets_from = Time::MIN;
         if let Some(listener) = &mut self.listener {
             answer = listener.decide(&Raised {
@@ -533,8 +533,8 @@ impl Events {
         answer
     }
 
-    /// When the event raised last is handled, a protocol becomes one of a connection's services, or is
-    /// removed from them: until then its events do not show the change.
+    /// Adds a protocol to a connection's services or removes it, after the event raised last: only later events have
+    /// the change.
     pub fn then_service(&mut self, conn: Connection, name: &'static str, added: bool) {
         if let Some(recorder) = &mut self.recorder {
             return recorder.service(conn, name, added);
@@ -544,65 +544,66 @@ impl Events {
         }
     }
 
-    /// The event raised last comes from a handler, which runs when the packet is done: this event and later ones
-    /// show the connection as it is then.
-    pub fn as_at_end(&mut self, conn: Connection) {
+    /// The event raised last and later ones get the state of the connection at the end of the packet, because Zeek
+    /// raises it in a handler, which runs then.
+    pub fn show_end(&mut self, conn: Connection) {
         if let Some(last) = self.queue.last_mut() {
-            last.then = Some(AfterEvent::AsAtEnd(conn.0));
+            last.then = Some(AfterEvent::ShowEnd(conn.0));
             self.awaits_end = true;
         }
     }
 
-    /// A handler of the event raised last looks up a connection: events behind it show that as it is when the packet
-    /// is done.
-    pub fn at_end_behind(&mut self, conn: Connection) {
+    /// Events after the one raised last get the state of the connection at the end of the packet, because a handler of
+    /// it looks up the connection in Zeek.
+    pub fn show_end_after(&mut self, conn: Connection) {
         if let Some(last) = self.queue.last_mut()
             && last.then.is_none()
         {
-            last.then = Some(AfterEvent::AtEndBehind(conn.0));
+            last.then = Some(AfterEvent::ShowEndAfter(conn.0));
             self.awaits_end = true;
         }
     }
 
-    /// An event to come may be [`as_at_end`](Self::as_at_end): a shard records how its connection is then.
+    /// Requests the state of the connection at the end of the packet in a shard, because [`show_end`](Self::show_end)
+    /// may follow.
     pub fn record_end(&mut self) {
         self.awaits_end |= self.recorder.is_some();
     }
 
-    /// Whether an event waits that shows its connection as it is at the end of the packet.
+    /// Whether a queued event needs the state of its connection at the end of the packet.
     #[inline]
     pub fn awaits_end(&self) -> bool {
         self.awaits_end
     }
 
-    /// A connection as it is at the end of the packet.
+    /// Sets the state of a connection at the end of the packet.
     #[cold]
     pub fn set_end(&mut self, state: ConnState) {
-        let state = self.completed(state);
+        let state = self.with_packet_state(state);
         if let Some(recorder) = &mut self.recorder {
             recorder.end(state);
         } else if let Some(index) = self.conn_index.get(&state.uid).copied() {
-            // A frame may have several packets of it.
+            // A frame may contain several packets of the connection.
             self.ends.retain(|(known, _)| *known != index);
             self.ends.push((index, state));
         }
     }
 
-    /// A connection as an event mentions it. Queued events show it like this as well.
+    /// Adds a connection for an event, or updates its state, also for queued events.
     pub fn connection(&mut self, state: ConnState) -> Connection {
-        self.mention(state, false)
+        self.add_connection(state, false)
     }
 
-    /// A connection as events of the queue show it already, or, where none does, as it is now.
+    /// Like [`connection`](Self::connection), but does not update a connection that a queued event mentions.
     pub fn connection_unless_known(&mut self, state: ConnState) -> Connection {
         match self.known_connection(state.uid) {
             Some(known) => known,
-            None => self.mention(state, true),
+            None => self.add_connection(state, true),
         }
     }
 
-    fn mention(&mut self, state: ConnState, unless_known: bool) -> Connection {
-        let state = self.completed(state);
+    fn add_connection(&mut self, state: ConnState, unless_known: bool) -> Connection {
+        let state = self.with_packet_state(state);
         if let Some(recorder) = &mut self.recorder {
             return recorder.connection(state, unless_known);
         }
@@ -611,21 +612,21 @@ impl Events {
         match self.conns.get_mut(index as usize) {
             Some(known) => {
                 let old = std::mem::replace(known, state);
-                keep(&mut self.spare, old);
+                recycle(&mut self.spare, old);
             }
             None => self.conns.push(state),
         }
         Connection(index)
     }
 
-    /// An empty history and no services, in vectors that may have room.
+    /// Empty vectors for a history and services, which may have capacity.
     pub fn spare(&mut self) -> (Vec<u8>, Vec<&'static str>) {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// A connection with the services and tunnels that events of the packet gave it.
-    fn completed(&self, mut state: ConnState) -> ConnState {
-        for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
+    /// Adds to a state the services that events of the packet changed, and tunnels.
+    fn with_packet_state(&self, mut state: ConnState) -> ConnState {
+        for (_, name, added) in self.changed_services.iter().filter(|(uid, ..)| *uid == state.uid) {
             state.services.retain(|s| s != name);
             if *added {
                 state.services.push(name);
@@ -639,7 +640,7 @@ impl Events {
         state
     }
 
-    /// The tunnels around a connection from now on, outermost first; none forgets it.
+    /// Sets the tunnels of a connection, outermost first; an empty vector removes them.
     pub fn set_tunnels(&mut self, uid: Uid, tunnels: Vec<TunnelState>) {
         if tunnels.is_empty() {
             self.tunnels.remove(&uid);
@@ -648,12 +649,12 @@ impl Events {
         }
     }
 
-    /// A connection that an event of the queue mentions already, as it was then.
+    /// The connection, if a queued event mentions it.
     pub fn known_connection(&self, uid: Uid) -> Option<Connection> {
         self.conn_index.get(&uid).copied().map(Connection)
     }
 
-    /// A file as an event mentions it. Queued events show it like this as well.
+    /// Adds a file for an event, or updates its state, also for queued events.
     pub fn file(&mut self, state: FileState) -> FileRef {
         if let Some(recorder) = &mut self.recorder {
             return recorder.file(state);
@@ -667,27 +668,26 @@ impl Events {
         FileRef(index)
     }
 
-    /// Delivers the events that wait.
+    /// Delivers all queued events.
     #[inline]
     pub fn drain(&mut self) {
-        if !self.queue.is_empty() || self.is_handed_over {
+        if !self.queue.is_empty() || self.has_pending_handlers {
             self.deliver();
         }
     }
 
-    /// Number of events that a listener received.
+    /// Number of delivered events.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Delivers the events that wait without [`drained`](Listener::drained): handlers run later, with those of events
-    /// to come. The listener's requests are taken at once.
+    /// Delivers queued events without a call of [`Listener::drained`], and collects the requests of the listener.
     #[cold]
     pub fn deliver_early(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             return recorder.deliver_early();
         }
-        self.hand_over();
+        self.deliver_queued();
         if let Some(listener) = &mut self.listener {
             listener.commands(&mut self.commands);
         }
@@ -699,8 +699,8 @@ impl Events {
         if let Some(recorder) = &mut self.recorder {
             return recorder.drain();
         }
-        self.hand_over();
-        self.is_handed_over = false;
+        self.deliver_queued();
+        self.has_pending_handlers = false;
         if let Some(listener) = &mut self.listener {
             listener.drained();
             listener.commands(&mut self.commands);
@@ -708,27 +708,26 @@ impl Events {
         }
     }
 
-    fn hand_over(&mut self) {
-        self.begin_passed();
-        self.is_handed_over = true;
+    fn deliver_queued(&mut self) {
+        self.notify_skipped_packet();
+        self.has_pending_handlers = true;
         if self.queue.is_empty() && self.conns.is_empty() && self.files.is_empty() {
             self.awaits_end = false;
             self.ends.clear();
             return;
         }
-        // Services change when the event that changes them is handled: changes of queued events are
-        // undone first.
+        // Services change after the event that changes them: first undo the changes of all queued events.
         for queued in self.queue.iter().rev() {
             let Some(AfterEvent::Service(conn, name, added)) = queued.then else { continue };
-            change(&mut self.conns, conn, name, !added);
+            set_service(&mut self.conns, conn, name, !added);
         }
         let mut start = 0;
         self.version += 1;
         for queued in &self.queue {
             let end = queued.end as usize;
-            if let Some(AfterEvent::AsAtEnd(conn)) = queued.then {
+            if let Some(AfterEvent::ShowEnd(conn)) = queued.then {
                 self.version += 1;
-                show_end(&mut self.conns, &mut self.ends, conn);
+                apply_end(&mut self.conns, &mut self.ends, conn);
             }
             if let Some(listener) = &mut self.listener {
                 listener.event(&Raised {
@@ -742,15 +741,15 @@ impl Events {
                 });
             }
             start = end;
-            if let Some(AfterEvent::AtEndBehind(conn)) = queued.then {
+            if let Some(AfterEvent::ShowEndAfter(conn)) = queued.then {
                 self.version += 1;
-                show_end(&mut self.conns, &mut self.ends, conn);
+                apply_end(&mut self.conns, &mut self.ends, conn);
             }
             if let Some(AfterEvent::Service(conn, name, added)) = queued.then {
                 self.version += 1;
-                change(&mut self.conns, conn, name, added);
+                set_service(&mut self.conns, conn, name, added);
                 if let Some(conn) = self.conns.get(conn as usize) {
-                    self.changed.push((conn.uid, name, added));
+                    self.changed_services.push((conn.uid, name, added));
                 }
             }
         }
@@ -758,7 +757,7 @@ impl Events {
         self.queue.clear();
         self.bytes.clear();
         for state in self.conns.drain(..) {
-            keep(&mut self.spare, state);
+            recycle(&mut self.spare, state);
         }
         self.conn_index.clear();
         self.files.clear();
@@ -768,18 +767,18 @@ impl Events {
     }
 }
 
-/// Keeps the vectors of a connection for others.
-fn keep(spare: &mut Vec<(Vec<u8>, Vec<&'static str>)>, state: ConnState) {
+/// Keeps the vectors of a state for reuse.
+fn recycle(spare: &mut Vec<(Vec<u8>, Vec<&'static str>)>, state: ConnState) {
     let ConnState { mut history, mut services, .. } = state;
-    if spare.len() < SPARE {
+    if spare.len() < MAX_SPARE {
         history.clear();
         services.clear();
         spare.push((history, services));
     }
 }
 
-/// A connection is shown as it is at the end of the packet, with the services that handlers gave it so far.
-fn show_end(conns: &mut [ConnState], ends: &mut Vec<(u32, ConnState)>, conn: u32) {
+/// Sets a connection to its state at the end of the packet, with its current services.
+fn apply_end(conns: &mut [ConnState], ends: &mut Vec<(u32, ConnState)>, conn: u32) {
     let found = ends.iter().position(|(index, _)| *index == conn);
     if let Some((_, end)) = found.map(|at| ends.swap_remove(at))
         && let Some(shown) = conns.get_mut(conn as usize)
@@ -789,7 +788,7 @@ fn show_end(conns: &mut [ConnState], ends: &mut Vec<(u32, ConnState)>, conn: u32
     }
 }
 
-fn change(conns: &mut [ConnState], conn: u32, name: &'static str, added: bool) {
+fn set_service(conns: &mut [ConnState], conn: u32, name: &'static str, added: bool) {
     let Some(conn) = conns.get_mut(conn as usize) else { return };
     conn.services.retain(|s| *s != name);
     if added {
@@ -859,10 +858,10 @@ mod tests {
         }
     }
 
-    /// Notes what it is notified of: of each packet from a time on.
-    struct Late(Arc<Mutex<Vec<String>>>, Time);
+    /// Records its calls; wants each packet from a time on.
+    struct FromTime(Arc<Mutex<Vec<String>>>, Time);
 
-    impl Listener for Late {
+    impl Listener for FromTime {
         fn event(&mut self, event: &Raised<'_>) {
             self.0.lock().unwrap().push(event.decl.name.to_owned());
         }
@@ -882,29 +881,29 @@ mod tests {
 
     #[test]
     fn a_listener_is_notified_of_packets_from_its_time_on_and_before_events() {
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let received = Arc::new(Mutex::new(Vec::new()));
         let until = Time::from_nanos(50);
         let mut events = Events::new(
             Interest::of(EVENTS.iter().copied(), |_| true),
-            Box::new(Late(Arc::clone(&heard), until)),
+            Box::new(FromTime(Arc::clone(&received), until)),
         );
-        let mut heard_at = |number: u64, nanos, raises: bool| {
+        let mut received_at = |number: u64, nanos, raises: bool| {
             events.set_time(Time::from_nanos(nanos), number);
             if raises {
                 events.raise(&Two { table: TableOf(vec![]) });
             }
             events.drain();
-            std::mem::take(&mut *heard.lock().unwrap())
+            std::mem::take(&mut *received.lock().unwrap())
         };
-        assert_eq!(heard_at(1, 10, false), ["1 at 10"]);
-        assert!(heard_at(2, 30, false).is_empty());
-        assert!(heard_at(3, 20, false).is_empty());
-        // The latest time so far, though the packet is of an earlier one.
-        assert_eq!(heard_at(4, 25, true), ["4 at 30", "two", "drained"]);
-        assert!(heard_at(5, 49, false).is_empty());
-        assert_eq!(heard_at(6, 50, false), ["6 at 50"]);
-        assert!(heard_at(7, 40, false).is_empty());
-        assert_eq!(heard_at(8, 60, true), ["8 at 60", "two", "drained"]);
+        assert_eq!(received_at(1, 10, false), ["1 at 10"]);
+        assert!(received_at(2, 30, false).is_empty());
+        assert!(received_at(3, 20, false).is_empty());
+        // The time is the latest so far, though the packet has an earlier one.
+        assert_eq!(received_at(4, 25, true), ["4 at 30", "two", "drained"]);
+        assert!(received_at(5, 49, false).is_empty());
+        assert_eq!(received_at(6, 50, false), ["6 at 50"]);
+        assert!(received_at(7, 40, false).is_empty());
+        assert_eq!(received_at(8, 60, true), ["8 at 60", "two", "drained"]);
     }
 
     fn state(size: u64) -> ConnState {
@@ -932,7 +931,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_see_connections_as_last_mentioned_and_services_as_handled() {
+    fn events_have_the_last_state_of_connections_and_services_by_event() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let interest = Interest::of(EVENTS.iter().copied(), |_| true);
         let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
@@ -968,15 +967,15 @@ mod tests {
     }
 
     #[test]
-    fn events_of_handlers_show_the_end_of_the_packet() {
+    fn events_of_handlers_have_the_state_at_the_end_of_the_packet() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let interest = Interest::of(EVENTS.iter().copied(), |_| true);
         let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
         let c = events.connection(state(1));
-        for is_of_handler in [false, true, false] {
+        for shows_end in [false, true, false] {
             events.raise(&One { c, text: b"", pairs: Vec::new() });
-            if is_of_handler {
-                events.as_at_end(c);
+            if shows_end {
+                events.show_end(c);
             }
         }
         assert!(events.awaits_end());
@@ -991,14 +990,14 @@ mod tests {
     }
 
     #[test]
-    fn events_behind_a_handler_that_looks_up_a_connection_show_the_end_of_the_packet() {
+    fn events_after_a_lookup_have_the_state_at_the_end_of_the_packet() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let interest = Interest::of(EVENTS.iter().copied(), |_| true);
         let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
         let c = events.connection(state(1));
         for _ in 0..2 {
             events.raise(&One { c, text: b"", pairs: Vec::new() });
-            events.at_end_behind(c);
+            events.show_end_after(c);
         }
         assert!(events.awaits_end());
         events.set_end(state(5));
@@ -1008,7 +1007,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_are_raised_at_once_come_before_those_that_wait() {
+    fn events_that_are_raised_at_once_precede_queued_ones() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let interest = Interest::of(EVENTS.iter().copied(), |_| true);
         let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
@@ -1023,14 +1022,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_beyond_the_limit_and_nothing_is_lost() {
+    fn the_queue_is_limited_and_nothing_is_lost() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let interest = Interest::of(EVENTS.iter().copied(), |d| d.name == "two");
         let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
         assert!(!events.wants::<One<'_>>());
         for n in 0..100_000 {
             events.raise(&Two { table: TableOf(vec![(n, true)]) });
-            assert!(events.queue.len() <= WAITING);
+            assert!(events.queue.len() <= MAX_QUEUED);
         }
         events.drain();
         assert_eq!((lines.lock().unwrap().len(), events.delivered()), (100_000, 100_000));

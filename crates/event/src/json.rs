@@ -1,4 +1,4 @@
-//! Events as JSON, in the form that Zeek's `to_json` gives values.
+//! Formats events as JSON, with values as in Zeek's `to_json`.
 
 use std::io::Write;
 
@@ -15,8 +15,7 @@ use crate::read::Value;
 use crate::state::ConnState;
 use crate::state::FileState;
 
-/// Appends an event as one JSON object: `{"ts":…,"event":"NAME","args":{"PARAMETER":VALUE,…}}`, without a
-/// line end.
+/// Appends an event as a JSON object: `{"ts":…,"event":"NAME","args":{"PARAMETER":VALUE,…}}`, without a line end.
 pub fn write_json(out: &mut Vec<u8>, event: &Raised<'_>) {
     out.extend_from_slice(b"{\"ts\":");
     seconds(out, event.time.as_nanos());
@@ -60,70 +59,74 @@ fn text(out: &mut Vec<u8>, v: &[u8]) {
     out.push(b'"');
 }
 
-/// Nanoseconds as seconds with six decimals, cut as Zeek's clock of microseconds cuts them.
+/// Appends nanoseconds as seconds with six decimals, truncated to microseconds as in Zeek.
 fn seconds(out: &mut Vec<u8>, ns: i64) {
     let sign = if ns < 0 { "-" } else { "" };
     let us = ns.unsigned_abs() / 1_000;
-    put(out, format_args!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000));
+    write_fmt(out, format_args!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000));
 }
 
-/// Nanoseconds, rounded to the microseconds that are shown (halves to even); the least or the most where they are too many.
+/// Converts seconds to nanoseconds, rounded to whole microseconds (halves to even); saturates.
 fn nanos(seconds: f64) -> i64 {
     let whole = seconds.trunc();
     let rest = ((seconds - whole) * 1e6).round_ties_even();
     (whole as i64).saturating_mul(1_000_000).saturating_add(rest as i64).saturating_mul(1_000)
 }
 
-fn put(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
+fn write_fmt(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
     // Writing to memory does not fail.
     let _ = out.write_fmt(args);
 }
 
 fn double(out: &mut Vec<u8>, v: f64) {
-    if v.is_finite() { put(out, format_args!("{v:?}")) } else { out.extend_from_slice(b"null") }
+    if v.is_finite() {
+        write_fmt(out, format_args!("{v:?}"));
+    } else {
+        out.extend_from_slice(b"null");
+    }
 }
 
 fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type, v: &Value<'_>) {
     match (v, ty) {
-        (Value::Bool(v), _) => put(out, format_args!("{v}")),
-        (Value::Int(v), _) => put(out, format_args!("{v}")),
-        (Value::Count(v), _) => put(out, format_args!("{v}")),
+        (Value::Bool(v), _) => write_fmt(out, format_args!("{v}")),
+        (Value::Int(v), _) => write_fmt(out, format_args!("{v}")),
+        (Value::Count(v), _) => write_fmt(out, format_args!("{v}")),
         (Value::Double(v), _) => double(out, *v),
-        // The earliest time stands for the year 1601, with which the times of Windows begin.
+        // The earliest time stands for 1601-01-01, the epoch of Windows.
         (Value::Time(v), _) if v.as_nanos() == i64::MIN => out.extend(b"-11644473600.000000"),
         (Value::Time(v), _) => seconds(out, v.as_nanos()),
         (Value::Interval(v), _) => seconds(out, nanos(*v)),
         (Value::String(v), _) => text(out, v),
         (Value::Port(number, proto), _) => port(out, *number, *proto),
-        (Value::Addr(v), _) => put(out, format_args!("\"{v}\"")),
-        (Value::Subnet(v), _) => put(out, format_args!("\"{v}\"")),
+        (Value::Addr(v), _) => write_fmt(out, format_args!("\"{v}\"")),
+        (Value::Subnet(v), _) => write_fmt(out, format_args!("\"{v}\"")),
         (Value::Enum(v), _) => text(out, v.as_bytes()),
-        (Value::Opaque(v, _), _) => put(out, format_args!("{{\"opaque_type\":\"{v}\"}}")),
-        (Value::Vector(n), Type::Vector(of)) | (Value::Set(n), Type::Set(of)) => {
+        (Value::Opaque(v, _), _) => write_fmt(out, format_args!("{{\"opaque_type\":\"{v}\"}}")),
+        (Value::Vector(n), Type::Vector(element)) | (Value::Set(n), Type::Set(element)) => {
             out.push(b'[');
             for i in 0..*n {
                 if i > 0 {
                     out.push(b',');
                 }
-                write_json_value(out, event, from, of);
+                write_json_value(out, event, from, element);
             }
             out.push(b']');
         }
-        (Value::Vector(n), Type::VectorFromOne(of)) => {
+        (Value::Vector(n), Type::VectorFromOne(element)) => {
             out.extend_from_slice(if *n > 0 { b"[null" } else { b"[" });
             for _ in 0..*n {
                 out.push(b',');
-                write_json_value(out, event, from, of);
+                write_json_value(out, event, from, element);
             }
             out.push(b']');
         }
-        (Value::Table(n), Type::Table(key, of)) => {
+        (Value::Table(n), Type::Table(key, element)) => {
             out.push(b'{');
             for i in 0..*n {
                 if i > 0 {
                     out.push(b',');
                 }
-                // Keys that are no strings are JSON inside of a string.
+                // Keys that are not strings are written as JSON within a string.
                 let mut inner = Vec::new();
                 write_json_value(&mut inner, event, from, key);
                 if inner.first() == Some(&b'"') {
@@ -132,7 +135,7 @@ fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type
                     text(out, &inner);
                 }
                 out.push(b':');
-                write_json_value(out, event, from, of);
+                write_json_value(out, event, from, element);
             }
             out.push(b'}');
         }
@@ -152,34 +155,38 @@ fn value(out: &mut Vec<u8>, event: &Raised<'_>, from: &mut Reader<'_>, ty: &Type
 
 fn port(out: &mut Vec<u8>, number: u16, proto: Proto) {
     let proto = if proto == Proto::Unknown { "unknown" } else { proto.name() };
-    put(out, format_args!("{{\"port\":{number},\"proto\":\"{proto}\"}}"));
+    write_fmt(out, format_args!("{{\"port\":{number},\"proto\":\"{proto}\"}}"));
 }
 
 fn conn_id(out: &mut Vec<u8>, id: &ConnId, proto: Proto, number: u8) {
-    put(out, format_args!("{{\"orig_h\":\"{}\",\"orig_p\":", id.orig_h));
+    write_fmt(out, format_args!("{{\"orig_h\":\"{}\",\"orig_p\":", id.orig_h));
     port(out, id.orig_p, proto);
-    put(out, format_args!(",\"resp_h\":\"{}\",\"resp_p\":", id.resp_h));
+    write_fmt(out, format_args!(",\"resp_h\":\"{}\",\"resp_p\":", id.resp_h));
     port(out, id.resp_p, proto);
-    put(out, format_args!(",\"proto\":{number}}}"));
+    write_fmt(out, format_args!(",\"proto\":{number}}}"));
 }
 
 fn uid(out: &mut Vec<u8>, v: &Uid) {
-    put(out, format_args!("\"{v}\""));
+    write_fmt(out, format_args!("\"{v}\""));
 }
 
 fn connection(out: &mut Vec<u8>, c: &ConnState) {
     out.extend_from_slice(b"{\"id\":");
     conn_id(out, &c.id, c.proto, c.ip_proto);
-    for (side, end) in ["orig", "resp"].iter().zip(&c.ends) {
-        put(
+    for (side, endpoint) in ["orig", "resp"].iter().zip(&c.ends) {
+        write_fmt(
             out,
             format_args!(
                 ",\"{side}\":{{\"size\":{},\"state\":{},\"num_pkts\":{},\"num_bytes_ip\":{},\"flow_label\":{}",
-                end.size, end.state, end.packets, end.ip_bytes, end.flow_label
+                endpoint.size,
+                endpoint.state,
+                endpoint.packets,
+                endpoint.ip_bytes,
+                endpoint.flow_label
             ),
         );
-        if let Some([a, b, c, d, e, f]) = end.l2 {
-            put(
+        if let Some([a, b, c, d, e, f]) = endpoint.l2 {
+            write_fmt(
                 out,
                 format_args!(",\"l2_addr\":\"{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}\""),
             );
@@ -202,10 +209,10 @@ fn connection(out: &mut Vec<u8>, c: &ConnState) {
     out.extend_from_slice(b",\"uid\":");
     uid(out, &c.uid);
     if let Some(vlan) = c.vlan {
-        put(out, format_args!(",\"vlan\":{vlan}"));
+        write_fmt(out, format_args!(",\"vlan\":{vlan}"));
     }
     if let Some(vlan) = c.inner_vlan {
-        put(out, format_args!(",\"inner_vlan\":{vlan}"));
+        write_fmt(out, format_args!(",\"inner_vlan\":{vlan}"));
     }
     out.push(b'}');
 }
@@ -220,7 +227,7 @@ fn file(out: &mut Vec<u8>, f: &FileState) {
     out.extend_from_slice(b",\"source\":");
     text(out, f.source.as_bytes());
     if let Some(is_orig) = f.is_orig {
-        put(out, format_args!(",\"is_orig\":{is_orig}"));
+        write_fmt(out, format_args!(",\"is_orig\":{is_orig}"));
     }
     if !f.conns.is_empty() {
         out.extend_from_slice(b",\"conns\":{");
@@ -229,7 +236,7 @@ fn file(out: &mut Vec<u8>, f: &FileState) {
                 out.push(b',');
             }
             let mut key = Vec::new();
-            conn_id(&mut key, id, *proto, number_of(*proto));
+            conn_id(&mut key, id, *proto, protocol_number(*proto));
             text(out, &key);
             out.extend_from_slice(b":{}");
         }
@@ -237,11 +244,11 @@ fn file(out: &mut Vec<u8>, f: &FileState) {
     }
     out.extend_from_slice(b",\"last_active\":");
     seconds(out, f.last_active.as_nanos());
-    put(out, format_args!(",\"seen_bytes\":{}", f.seen_bytes));
+    write_fmt(out, format_args!(",\"seen_bytes\":{}", f.seen_bytes));
     if let Some(total) = f.total_bytes {
-        put(out, format_args!(",\"total_bytes\":{total}"));
+        write_fmt(out, format_args!(",\"total_bytes\":{total}"));
     }
-    put(
+    write_fmt(
         out,
         format_args!(
             ",\"missing_bytes\":{},\"overflow_bytes\":{}",
@@ -257,8 +264,8 @@ fn file(out: &mut Vec<u8>, f: &FileState) {
     out.push(b'}');
 }
 
-/// The IP protocol's number of a transport that has one.
-fn number_of(proto: Proto) -> u8 {
+/// The IP protocol number of a transport; 0 if it is unknown.
+fn protocol_number(proto: Proto) -> u8 {
     match proto {
         Proto::Tcp => 6,
         Proto::Udp => 17,

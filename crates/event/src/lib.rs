@@ -1,18 +1,17 @@
-//! Typed events: the reports of analyzers, and how listeners read them.
+//! Typed events, which analyzers raise and listeners receive.
 //!
 //! An analyzer declares its events with [`events!`] and raises them as borrowed structs. The
-//! declaration defines the event's [`Id`] (a bit in the set of events that have a listener, the
-//! [`Interest`]), its [`Decl`] (name, parameters with Zeek's types, documentation) and its packed
-//! form.
+//! declaration defines the event's [`Id`] (a bit in [`Interest`], the set of events that have a
+//! listener), its [`Decl`] (name, parameters with Zeek's types, documentation) and its packed form.
 //!
 //! ```text
 //! analyzer ──raise(|c| HttpRequest { c, method, … })──▶ Events ──drain──▶ Listener
 //!                │ no listener: one test of a bit          │ packed arguments, connections, files
 //! ```
 //!
-//! [`Events`] is the queue of one analysis. As in Zeek, events raised for a packet wait until the packet
-//! is done; handlers then see each connection as it was when an event last mentioned it. A [`Listener`]
-//! receives each event with its declaration and reads the arguments it needs with [`Args`], which
+//! [`Events`] is the event queue of an analysis. As in Zeek, events raised for a packet are queued until the packet is
+//! processed; all of them then contain the state that each connection had when an event last mentioned it. A
+//! [`Listener`] receives each event with its declaration and reads the arguments that it needs with [`Args`], which
 //! decodes the packed bytes by their declared [`Type`].
 //!
 //! Nothing here knows protocols, packets or threads.

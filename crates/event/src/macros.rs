@@ -1,25 +1,24 @@
-//! The declarations that protocols write.
+//! Macros that declare events, records and enumerations.
 
 /// Declares the events of one module: `MODULE; pub struct Name<'a> = "name" { field: Type = "parameter", … } …`.
 ///
-/// `= "name", scripted` declares an event that Zeek's scripts raise: those that run hear of it from each other.
+/// `= "name", scripted` declares an event that Zeek's scripts raise: loaded scripts receive it from each other.
 ///
-/// `= "name", opt_in` declares an event that is raised only for listeners that ask for it by name: those of
-/// every packet, and others that none of Zeek's default scripts handles.
+/// `= "name", opt_in` declares an event that is raised only for listeners that request it by name, such as events of
+/// every packet and others that none of Zeek's default scripts handles.
 ///
-/// `= "name", one_thread` declares an event that only an analysis of one thread raises. Marks can be combined:
+/// `= "name", one_thread` declares an event that is raised only in an analysis with one thread. Marks can be combined:
 /// `= "name", opt_in, one_thread`.
 ///
-/// Events that begin with the same parameters are declared in groups, each with these parameters first:
-/// `with { c: Connection = "c", } { pub struct Name = "name" { further parameters } … }`. A module has either
-/// groups alone or none.
+/// Events that begin with the same parameters are declared in groups, which begin with these parameters: `with { c:
+/// Connection = "c", } { pub struct Name = "name" { further parameters } … }`. A module has only groups or no groups.
 ///
-/// `MODULE` is the module's number, a `u16` constant that no other module has. Doc comments become the
+/// `MODULE` is the module's unique number, a `u16` constant. Doc comments become the
 /// manual. Each type of a field implements [`Arg`](crate::Arg). The macro defines the structs, their
 /// [`Event`](crate::Event) implementations and `EVENTS`, the list of their declarations.
 #[macro_export]
 macro_rules! events {
-    // The parameters of a group, and the event's own.
+    // Joins the parameters of a group and those of an event.
     (@one $module:expr, { $($head:tt)* } { $($own:tt)* } $($declaration:tt)*) => {
         $crate::events!(@event $module, $($declaration)* { $($head)* $($own)* });
     };
@@ -139,8 +138,8 @@ macro_rules! record {
     };
 }
 
-/// Makes a type an enumeration that events carry, as Zeek's scripts name it: `enumeration!(Tag = "Analyzer::Tag")`.
-/// The type implements [`EnumName`](crate::EnumName)'s `name` by a function `fn(&Self) -> &str` given last.
+/// Declares that a type is an enumeration of Zeek's scripts: `enumeration!(Tag = "Analyzer::Tag", Tag::name)`.
+/// The last argument is a function `fn(&Self) -> &str`, which implements [`EnumName::name`](crate::EnumName::name).
 #[macro_export]
 macro_rules! enumeration {
     ($ty:ty = $zeek:literal, $name:expr) => {

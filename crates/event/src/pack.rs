@@ -1,8 +1,7 @@
-//! Arguments as bytes, which [`Events`](crate::Events) queues and listeners read.
+//! Packed arguments: [`Events`](crate::Events) queues them, and listeners read them.
 //!
-//! Numbers are little-endian and of fixed size, strings and lists begin with a 32-bit length,
-//! optional fields with a byte that is 0 or 1. The format is not self-describing: reading needs the
-//! declared [`Type`].
+//! Numbers are little-endian and of fixed size, strings and lists are prefixed with a 32-bit length, optional fields
+//! with a byte that is 0 or 1. The format is not self-describing: a reader needs the declared [`Type`].
 
 use std::borrow::Cow;
 
@@ -18,11 +17,11 @@ use crate::decl::Type;
 
 /// A value that an event can carry.
 pub trait Arg {
-    /// Its type.
+    /// Type of the value.
     const TYPE: Type;
-    /// Whether it may be unset: true of `Option` alone.
+    /// Whether the value may be unset, which is true only for `Option`.
     const OPTIONAL: bool = false;
-    /// Appends its bytes.
+    /// Appends the packed value.
     fn pack(&self, to: &mut Packer<'_>);
 }
 
@@ -30,7 +29,7 @@ pub trait Arg {
 #[derive(Debug)]
 pub struct Packer<'a>(&'a mut Vec<u8>, Option<&'a mut Vec<Handle>>);
 
-/// Where packed bytes name something by a number that another queue gives another number.
+/// Position of an index in packed bytes that is valid only in one queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
     /// Position in the bytes.
@@ -38,7 +37,7 @@ pub(crate) struct Handle {
     pub(crate) kind: HandleKind,
 }
 
-/// What is named.
+/// The kind of object that an index refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandleKind {
     Connection,
@@ -47,12 +46,12 @@ pub(crate) enum HandleKind {
 }
 
 impl<'a> Packer<'a> {
-    /// Appends to these bytes.
+    /// Appends to `bytes`.
     pub fn new(bytes: &'a mut Vec<u8>) -> Self {
         Self(bytes, None)
     }
 
-    /// The same, and notes the positions of [handles](Handle).
+    /// Like [`Packer::new`], and records the positions of [handles](Handle).
     pub(crate) fn with_handles(bytes: &'a mut Vec<u8>, handles: &'a mut Vec<Handle>) -> Self {
         Self(bytes, Some(handles))
     }
@@ -68,13 +67,13 @@ impl<'a> Packer<'a> {
         self.0.extend_from_slice(v);
     }
 
-    /// A list of values that the caller [packs](Arg::pack) next, one by one; `len` is their number.
+    /// Begins a list of `len` values, which the caller [packs](Arg::pack) next.
     pub fn list(&mut self, len: usize) {
         self.0.extend_from_slice(&(len as u32).to_le_bytes());
     }
 }
 
-/// A string; bytes of any kind.
+/// A string of arbitrary bytes.
 pub type Bytes<'a> = &'a [u8];
 
 macro_rules! numbers {
@@ -116,7 +115,7 @@ impl Arg for Interval {
     }
 }
 
-/// An `interval` that may be any double, as wire formats with fractions of two give them.
+/// An `interval` of any double, such as the binary fractions of some wire formats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seconds(pub f64);
 
@@ -134,7 +133,7 @@ impl Arg for &[u8] {
     }
 }
 
-/// A short text.
+/// A text of fixed length.
 impl<const N: usize> Arg for [u8; N] {
     const TYPE: Type = Type::String;
     fn pack(&self, to: &mut Packer<'_>) {
@@ -170,7 +169,7 @@ impl Arg for Cow<'_, str> {
     }
 }
 
-/// A connection's or file's name, as a string.
+/// The uid of a connection or file, as a string.
 impl Arg for Uid {
     const TYPE: Type = Type::String;
     fn pack(&self, to: &mut Packer<'_>) {
@@ -186,7 +185,7 @@ impl Arg for Addr {
     }
 }
 
-/// A prefix length counts in 128 bits, also for IPv4.
+/// The prefix length is out of 128 bits, also for IPv4.
 impl Arg for Subnet {
     const TYPE: Type = Type::Subnet;
     fn pack(&self, to: &mut Packer<'_>) {
@@ -216,7 +215,7 @@ impl Arg for Port {
     }
 }
 
-/// The ends of a connection, with its transport.
+/// The endpoints of a connection, its transport, and its IP protocol number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id4(pub ConnId, pub Proto, pub u8);
 
@@ -231,12 +230,12 @@ impl Arg for Id4 {
     }
 }
 
-/// A connection of the queue.
+/// Index of a connection in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection(pub(crate) u32);
 
 impl Connection {
-    /// The current connection, in an event that only its rows hear: they have it already.
+    /// The current connection, in an event that only log listeners receive: they have the connection already.
     pub const CURRENT: Self = Self(u32::MAX);
 }
 
@@ -248,10 +247,10 @@ impl Arg for Connection {
     }
 }
 
-/// Connections by their ends: the table `fa_file` and others have.
+/// Connections by their endpoints: the type of `fa_file$conns` and others.
 pub type Conns = TableOf<Id4, Connection>;
 
-/// A file of the queue.
+/// Index of a file in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRef(pub(crate) u32);
 
@@ -263,7 +262,7 @@ impl Arg for FileRef {
     }
 }
 
-/// The number of an analyzer, which the queue [gives out](crate::Events::number_analyzers).
+/// The number of an analyzer, [allocated](crate::Events::number_analyzers) by the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnalyzerId(pub u64);
 
@@ -302,8 +301,8 @@ impl<T: Arg> Arg for Vec<T> {
     }
 }
 
-/// A list whose first element is unset in Zeek's scripts: these are the elements from index 1 on. Without any, the
-/// list is empty.
+/// The elements from index 1 on of a list whose first element is unset in Zeek's scripts. Without elements, the list is
+/// empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FromOne<T>(pub Vec<T>);
 
@@ -314,7 +313,7 @@ impl<T: Arg> Arg for FromOne<T> {
     }
 }
 
-/// A set, in the order given.
+/// A set, packed in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetOf<T>(pub Vec<T>);
 
@@ -325,7 +324,7 @@ impl<T: Arg> Arg for SetOf<T> {
     }
 }
 
-/// A table, in the order given.
+/// A table, packed in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableOf<K, V>(pub Vec<(K, V)>);
 
@@ -349,7 +348,7 @@ impl<T: Arg> Arg for &T {
 }
 
 impl Packer<'_> {
-    /// The name of an enumerator.
+    /// Appends the name of an enumerator.
     pub fn name(&mut self, name: &str) {
         self.bytes(name.as_bytes());
     }

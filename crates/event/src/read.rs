@@ -1,4 +1,4 @@
-//! How a listener reads packed arguments.
+//! Reads packed arguments.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -9,8 +9,7 @@ use gannet_base::Time;
 use crate::decl::Param;
 use crate::decl::Type;
 
-/// A value, or the head of one: elements of a list or record are then read from the same
-/// [`Reader`].
+/// A value, or the start of a list or record, whose elements are read next from the same [`Reader`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// `bool`
@@ -35,38 +34,38 @@ pub enum Value<'a> {
     Subnet(Subnet),
     /// The name of an enumerator.
     Enum(&'a str),
-    /// The name of an opaque type.
+    /// The name of an opaque type and its bytes.
     Opaque(&'static str, &'a [u8]),
-    /// A vector of this many values, which follow.
+    /// The number of values of a vector, which follow.
     Vector(usize),
-    /// A set of this many values, which follow.
+    /// The number of values of a set, which follow.
     Set(usize),
-    /// A table of this many pairs of key and value, which follow.
+    /// The number of pairs of key and value of a table, which follow.
     Table(usize),
-    /// A record, whose fields follow.
+    /// The start of a record, whose fields follow.
     Record,
     /// Index of a connection.
     Connection(usize),
-    /// `conn_id` with the IP protocol's number.
+    /// `conn_id` with the IP protocol number.
     ConnId(ConnId, Proto, u8),
     /// Index of a file.
     File(usize),
 }
 
-/// Reads packed values one after the other.
+/// Reads packed values in order.
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
-/// The arguments of an event, by their declarations.
+/// Reader of the arguments of an event.
 pub type Args<'a> = Reader<'a>;
 
 impl<'a> Reader<'a> {
-    /// Reads from these bytes, which a [`Packer`](crate::Packer) wrote.
+    /// Reads bytes that a [`Packer`](crate::Packer) wrote.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes that are left.
+    /// The remaining bytes.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
@@ -74,7 +73,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    fn take_array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*head)
@@ -82,37 +81,37 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn len(&mut self) -> Option<usize> {
-        Some(u32::from_le_bytes(self.take()?) as usize)
+        Some(u32::from_le_bytes(self.take_array()?) as usize)
     }
 
-    /// Whether a parameter or field is set: its value follows then. `None` if the bytes end.
+    /// Whether a parameter or field is set and its value follows. `None` if no bytes are left.
     #[inline]
     pub fn is_set(&mut self, param: &Param) -> Option<bool> {
-        Some(!param.optional || self.take::<1>()? != [0])
+        Some(!param.optional || self.take_array::<1>()? != [0])
     }
 
     /// A `bool`.
     #[inline]
     pub fn bool(&mut self) -> Option<bool> {
-        Some(self.take::<1>()? != [0])
+        Some(self.take_array::<1>()? != [0])
     }
 
     /// An `int`.
     #[inline]
     pub fn int(&mut self) -> Option<i64> {
-        Some(i64::from_le_bytes(self.take()?))
+        Some(i64::from_le_bytes(self.take_array()?))
     }
 
     /// A `count`.
     #[inline]
     pub fn count(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take()?))
+        Some(u64::from_le_bytes(self.take_array()?))
     }
 
     /// A `double`.
     #[inline]
     pub fn double(&mut self) -> Option<f64> {
-        Some(f64::from_le_bytes(self.take()?))
+        Some(f64::from_le_bytes(self.take_array()?))
     }
 
     /// The nanoseconds of a `time`.
@@ -124,7 +123,7 @@ impl<'a> Reader<'a> {
     /// An `addr` of sixteen bytes.
     #[inline]
     pub fn addr(&mut self) -> Option<[u8; 16]> {
-        self.take()
+        self.take_array()
     }
 
     /// The bytes of a `string`.
@@ -145,8 +144,8 @@ impl<'a> Reader<'a> {
     /// A `port`.
     #[inline]
     pub fn port(&mut self) -> Option<(u16, Proto)> {
-        let number = u16::from_le_bytes(self.take()?);
-        let [proto] = self.take()?;
+        let number = u16::from_le_bytes(self.take_array()?);
+        let [proto] = self.take_array()?;
         let proto = match proto {
             1 => Proto::Tcp,
             2 => Proto::Udp,
@@ -156,13 +155,13 @@ impl<'a> Reader<'a> {
         Some((number, proto))
     }
 
-    /// The value of a parameter or field, `None` if it is unset (or the bytes end).
+    /// The value of a parameter or field; `None` if it is unset or no bytes are left.
     pub fn param(&mut self, param: &Param) -> Option<Value<'a>> {
         if self.is_set(param)? { self.value(&param.ty) } else { None }
     }
 
-    /// The next value, or its head. `None` if the bytes end, which never happens for bytes of a
-    /// packer.
+    /// The next value, or the start of a list or record. `None` if no bytes are left, which never happens for bytes of
+    /// a packer.
     pub fn value(&mut self, ty: &Type) -> Option<Value<'a>> {
         Some(match ty {
             Type::Bool => Value::Bool(self.bool()?),
@@ -178,8 +177,8 @@ impl<'a> Reader<'a> {
             }
             Type::Addr => Value::Addr(Addr::v6(self.addr()?)),
             Type::Subnet => {
-                let base = Addr::v6(self.take()?);
-                let [len] = self.take()?;
+                let base = Addr::v6(self.take_array()?);
+                let [len] = self.take_array()?;
                 Value::Subnet(Subnet::new(base, if base.is_v4() { len - 96 } else { len })?)
             }
             Type::Enum(_) => Value::Enum(std::str::from_utf8(self.bytes()?).unwrap_or_default()),
@@ -190,29 +189,29 @@ impl<'a> Reader<'a> {
             Type::Record(_) => Value::Record,
             Type::Connection => Value::Connection(self.len()?),
             Type::ConnId => {
-                let orig_h = Addr::v6(self.take()?);
+                let orig_h = Addr::v6(self.take_array()?);
                 let (orig_p, proto) = self.port()?;
-                let resp_h = Addr::v6(self.take()?);
+                let resp_h = Addr::v6(self.take_array()?);
                 let (resp_p, _) = self.port()?;
-                let [number] = self.take()?;
+                let [number] = self.take_array()?;
                 Value::ConnId(ConnId { orig_h, orig_p, resp_h, resp_p }, proto, number)
             }
             Type::File => Value::File(self.len()?),
         })
     }
 
-    /// Passes over this many bytes: values whose [packed length](Type::packed_len) is known.
+    /// Skips `len` bytes: values whose [packed length](Type::packed_len) is known.
     #[inline]
     pub fn advance(&mut self, len: usize) -> Option<()> {
         self.0 = self.0.get(len..)?;
         Some(())
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     pub fn skip(&mut self, ty: &Type) -> Option<()> {
         match (self.value(ty)?, ty) {
-            (Value::Vector(n), Type::Vector(of) | Type::VectorFromOne(of))
-            | (Value::Set(n), Type::Set(of)) => (0..n).try_for_each(|_| self.skip(of)),
+            (Value::Vector(n), Type::Vector(element) | Type::VectorFromOne(element))
+            | (Value::Set(n), Type::Set(element)) => (0..n).try_for_each(|_| self.skip(element)),
             (Value::Table(n), Type::Table(key, value)) => (0..n).try_for_each(|_| {
                 self.skip(key)?;
                 self.skip(value)
@@ -224,14 +223,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a parameter or field.
+    /// Skips a parameter or field.
     pub fn skip_param(&mut self, param: &Param) -> Option<()> {
         if self.is_set(param)? { self.skip(&param.ty) } else { Some(()) }
     }
 }
 
 impl Type {
-    /// The number of bytes of each packed value, if it is the same for all values of this type.
+    /// The size of a packed value in bytes, if it is the same for all values of this type.
     #[must_use]
     pub fn packed_len(&self) -> Option<usize> {
         Some(match self {
@@ -269,7 +268,7 @@ mod tests {
     use crate::pack::Packer;
     use crate::pack::Port;
 
-    /// A value has as many bytes as its type says, and passing over it ends behind it.
+    /// Checks the packed length of a value, and that skipping it ends after it.
     fn check<T: Arg>(value: T) {
         let mut bytes = Vec::new();
         value.pack(&mut Packer::new(&mut bytes));
@@ -286,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_are_as_long_as_their_types_say(
+        fn values_have_the_packed_length_of_their_types(
             number: u64, int: i64, double: f64, addr: [u8; 16], port: u16, text: Vec<u8>,
         ) {
             let addr = Addr::v6(addr);
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_such_fields_have_a_length() {
+    fn records_of_fields_with_fixed_length_have_fixed_length() {
         static FIELDS: &[Param] = &[
             Param { name: "a", ty: Type::Addr, optional: false, doc: "" },
             Param { name: "b", ty: Type::Bool, optional: false, doc: "" },

@@ -1,10 +1,11 @@
-//! Events of one shard of an analysis, recorded where they arise. The merge raises the events of all shards again in
-//! the order in which one shard alone would have raised them.
+//! Recordings of the events of a shard. The merge replays the events of all shards in the order in which a single shard
+//! would have raised them.
 //!
-//! A shard records the calls of its [`Events`], each at the [`Key`] that its rows have at the time. Calls with the same key
-//! in a row are a *run*. [`Events::replay`] repeats the calls of a run on the queue of the listener: so connections,
-//! services and the points at which handlers run are the same as in one thread. Indices of connections and files, and
-//! numbers of analyzers, are those of the recording in the packed arguments, and are replaced when they are raised.
+//! A shard records the calls of its [`Events`], each with the current [`Key`] of its rows. Consecutive calls with the
+//! same key are a *run*. [`Events::replay`] repeats the calls of a run on the queue of the listener, so that
+//! connections, services and the points at which handlers run are the same as with one thread. In the packed arguments
+//! of a recording, indices of connections and files and numbers of analyzers are local to it; they are translated on
+//! replay.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use crate::pack::Packer;
 use crate::state::ConnState;
 use crate::state::FileState;
 
-/// Events that were recorded, in order.
+/// Recorded events, in order.
 #[derive(Debug, Default)]
 pub struct Recording {
     runs: Vec<Run>,
@@ -33,14 +34,14 @@ pub struct Recording {
     handles: Vec<Handle>,
     conns: Vec<Option<ConnState>>,
     files: Vec<Option<FileState>>,
-    /// Connections as they are at the ends of packets.
+    /// States of connections at the ends of packets.
     ends: Vec<Option<ConnState>>,
-    played: Played,
+    replayed: Progress,
 }
 
-/// How far a recording was replayed, and where its connections and files are in the queue of the listener.
+/// Progress of a replay, and the indices of its connections and files in the queue of the listener.
 #[derive(Debug, Default)]
-struct Played {
+struct Progress {
     runs: usize,
     bytes: usize,
     handles: usize,
@@ -49,7 +50,7 @@ struct Played {
     ends: usize,
 }
 
-/// Calls with the same key.
+/// Consecutive calls with the same key.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     key: Key,
@@ -63,20 +64,20 @@ struct Run {
 /// A call of [`Events`].
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// The next connection is mentioned, or is unless an event of the queue mentions it already.
+    /// See [`Events::connection`] and [`Events::connection_unless_known`].
     Connection {
         unless_known: bool,
     },
-    /// The next file is mentioned.
+    /// See [`Events::file`].
     File,
-    /// An event is raised; ends of its arguments and handles.
+    /// An event is raised. `end` and `handles` are the ends of its arguments and handles.
     Raise {
         decl: &'static Decl,
         end: u32,
         handles: u32,
         unless_taken: bool,
     },
-    /// An event is delivered ahead of those that wait; end of its arguments. See [`Events::raise_at_once`].
+    /// See [`Events::raise_at_once`]. `end` is the end of the arguments.
     RaiseAtOnce {
         decl: &'static Decl,
         end: u32,
@@ -87,50 +88,50 @@ enum Call {
         name: &'static str,
         added: bool,
     },
-    /// The next connection is as it is at the end of the packet.
+    /// See [`Events::set_end`].
     End,
     Drain,
-    Early,
-    /// Analyzers get numbers; `first` is the shard's own number of the first.
+    DeliverEarly,
+    /// Numbers are allocated to analyzers; `first` is the shard's local number of the first one.
     Numbers {
         first: u64,
         count: u64,
     },
-    /// These numbers are not used any more.
+    /// See [`Events::forget_numbers`].
     Forget {
         first: u64,
     },
-    /// A connection took the packet.
+    /// See [`Events::record_taken`].
     Taken,
 }
 
-/// Bits of a shard's own number of an analyzer for its place among those that were numbered together.
-const PLACE_BITS: u32 = 16;
-const PLACE: u64 = (1 << PLACE_BITS) - 1;
+/// Low bits of a shard's local analyzer number: the offset in a block of numbers that were allocated together.
+const OFFSET_BITS: u32 = 16;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 
-/// An estimate of the heap memory of a connection's or file's state: history and services.
-const HEAP: usize = 64;
+/// Estimated heap memory of the state of a connection or file (history and services), in bytes.
+const STATE_HEAP: usize = 64;
 
 impl Recording {
-    /// Bytes in memory, about.
+    /// Approximate memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
             + size_of_val(&self.runs[..])
             + size_of_val(&self.calls[..])
             + size_of_val(&self.handles[..])
-            + (self.conns.len() + self.ends.len()) * (size_of::<ConnState>() + HEAP)
-            + self.files.len() * (size_of::<FileState>() + HEAP)
+            + (self.conns.len() + self.ends.len()) * (size_of::<ConnState>() + STATE_HEAP)
+            + self.files.len() * (size_of::<FileState>() + STATE_HEAP)
     }
 
-    /// Keys and tickets of the runs that were not replayed, each with its index.
+    /// Index, key and ticket of each run that was not replayed.
     pub fn runs(&self) -> impl Iterator<Item = (usize, Key, u64)> {
-        let runs = self.runs.iter().enumerate().skip(self.played.runs);
+        let runs = self.runs.iter().enumerate().skip(self.replayed.runs);
         runs.map(|(index, run)| (index, run.key, run.ticket))
     }
 
     /// Whether all runs were replayed.
     pub fn is_over(&self) -> bool {
-        self.played.runs >= self.runs.len()
+        self.replayed.runs >= self.runs.len()
     }
 }
 
@@ -141,10 +142,10 @@ pub(crate) struct Recorder {
     key: Key,
     time: Time,
     tickets: Cell<u64>,
-    /// The next call begins a run: another item with the same key comes before it.
+    /// Whether the next call begins a run, because another item with the same key precedes it.
     interrupted: Cell<bool>,
-    /// Blocks of numbers of analyzers that were given out.
-    numbered: u64,
+    /// Number of allocated blocks of analyzer numbers.
+    blocks: u64,
     wants_packets: bool,
 }
 
@@ -161,7 +162,7 @@ impl Recorder {
         (self.key, self.time) = (key, time);
     }
 
-    /// A packet begins. A run without calls records that, where it is wanted.
+    /// Begins a packet. If the listener wants packets, an empty run records that.
     pub(crate) fn set_time(&mut self, time: Time, packet: u64) {
         self.time = time;
         if self.wants_packets {
@@ -176,7 +177,7 @@ impl Recorder {
         ticket
     }
 
-    /// A ticket for an item that is no event.
+    /// Returns a ticket for an item that is not an event.
     pub(crate) fn ticket(&self) -> u64 {
         self.interrupted.set(true);
         self.next_ticket()
@@ -196,7 +197,7 @@ impl Recorder {
         (!is_empty).then(|| std::mem::take(&mut self.recording))
     }
 
-    /// Begins a run without calls so far.
+    /// Begins an empty run.
     pub(crate) fn begin_run(&mut self) {
         let (key, time) = (self.key, self.time);
         let first = self.recording.calls.len() as u32;
@@ -243,14 +244,14 @@ impl Recorder {
         self.raised(E::DECL, unless_taken);
     }
 
-    /// An event that mentions no connection and no file.
+    /// Records an event that mentions no connection and no file.
     pub(crate) fn raise_at_once<E: Event>(&mut self, event: &E) {
         event.pack(&mut Packer::new(&mut self.recording.bytes));
         let end = self.recording.bytes.len() as u32;
         self.call(Call::RaiseAtOnce { decl: E::DECL, end });
     }
 
-    /// An event whose arguments, if it has some, are packed.
+    /// Records an event whose arguments are packed already.
     pub(crate) fn raised(&mut self, decl: &'static Decl, unless_taken: bool) {
         let (end, handles) = (self.recording.bytes.len(), self.recording.handles.len());
         let (end, handles) = (end as u32, handles as u32);
@@ -271,7 +272,7 @@ impl Recorder {
     }
 
     pub(crate) fn deliver_early(&mut self) {
-        self.call(Call::Early);
+        self.call(Call::DeliverEarly);
     }
 
     pub(crate) fn taken(&mut self) {
@@ -279,115 +280,115 @@ impl Recorder {
     }
 
     pub(crate) fn number_analyzers(&mut self, count: u64) -> u64 {
-        self.numbered += 1;
-        let first = self.numbered << PLACE_BITS;
+        self.blocks += 1;
+        let first = self.blocks << OFFSET_BITS;
         self.call(Call::Numbers { first, count });
         first
     }
 
     pub(crate) fn forget_number(&mut self, number: u64) {
-        if number & PLACE == 0 {
+        if number & OFFSET_MASK == 0 {
             self.forget_numbers(number);
         }
     }
 
     pub(crate) fn forget_numbers(&mut self, number: u64) {
-        self.call(Call::Forget { first: number & !PLACE });
+        self.call(Call::Forget { first: number & !OFFSET_MASK });
     }
 }
 
-/// Keys from this packet on are of the end of input, which is no packet.
-const END: u64 = u64::MAX - 1;
+/// Keys from this packet number on belong to the end of input, which is not a packet.
+const END_OF_INPUT: u64 = u64::MAX - 1;
 
-/// The listener's queue, while it repeats the calls of several shards.
+/// State of the listener's queue while it replays the calls of several shards.
 #[derive(Debug, Default)]
 pub(crate) struct Player {
     /// The key of the last run.
     key: Key,
-    /// By shard, the numbers of analyzers by the shard's own.
+    /// For each shard, analyzer numbers by the shard's local numbers.
     numbers: Vec<HashMap<u64, u64>>,
-    /// A connection took the packet.
-    taken: bool,
+    /// Whether a connection has taken the current packet.
+    is_taken: bool,
 }
 
 impl Events {
-    /// What follows has this key, and what comes before it is done.
+    /// Begins a key; all calls before it are complete.
     pub fn begin_key(&mut self, key: Key, time: Time) {
         let before = std::mem::replace(&mut self.player.key, key);
         if before.packet != key.packet {
             self.drain();
-            self.player.taken = false;
-            if (1..END).contains(&key.packet) {
+            self.player.is_taken = false;
+            if (1..END_OF_INPUT).contains(&key.packet) {
                 self.set_time(time, key.packet);
             }
         } else if before != key && (before.due != Time::MAX || key.due != Time::MAX) {
-            self.relieve();
+            self.drain_if_full();
         }
     }
 
-    /// All with keys before this one is done.
+    /// Completes all calls with keys before `until`, or all calls if it is `None`.
     pub fn end_before(&mut self, until: Option<Key>) {
         if until.is_none_or(|until| until.packet > self.player.key.packet) {
             self.drain();
         }
     }
 
-    /// Repeats the calls of a run, which a shard recorded. The runs of a recording are repeated in order.
+    /// Replays a run that a shard recorded. The runs of a recording must be replayed in order.
     pub fn replay(&mut self, shard: usize, from: &mut Recording, run: usize) {
         let Some(&Run { key, time, first, .. }) = from.runs.get(run) else { return };
         let end = from.runs.get(run + 1).map_or(from.calls.len(), |next| next.first as usize);
-        from.played.runs = run + 1;
+        from.replayed.runs = run + 1;
         self.begin_key(key, time);
         for at in first as usize..end {
             if let Some(call) = from.calls.get(at).copied() {
-                self.repeat(shard, from, call);
+                self.replay_call(shard, from, call);
             }
         }
     }
 
-    fn repeat(&mut self, shard: usize, from: &mut Recording, call: Call) {
+    fn replay_call(&mut self, shard: usize, from: &mut Recording, call: Call) {
         match call {
             Call::Connection { unless_known } => {
-                let next = from.conns.get_mut(from.played.conns.len());
+                let next = from.conns.get_mut(from.replayed.conns.len());
                 let Some(state) = next.and_then(Option::take) else { return };
                 let index = match unless_known {
                     true => self.connection_unless_known(state),
                     false => self.connection(state),
                 };
-                from.played.conns.push(index);
+                from.replayed.conns.push(index);
             }
             Call::File => {
-                let next = from.files.get_mut(from.played.files.len());
+                let next = from.files.get_mut(from.replayed.files.len());
                 let Some(state) = next.and_then(Option::take) else { return };
-                from.played.files.push(self.file(state));
+                from.replayed.files.push(self.file(state));
             }
             Call::Raise { decl, end, handles, unless_taken } => {
                 self.resolve(shard, from, handles as usize);
-                let start = std::mem::replace(&mut from.played.bytes, end as usize);
+                let start = std::mem::replace(&mut from.replayed.bytes, end as usize);
                 let args = from.bytes.get(start..end as usize).unwrap_or_default();
-                if !unless_taken || !self.player.taken {
+                if !unless_taken || !self.player.is_taken {
                     self.raise_packed(decl, args);
                 }
             }
             Call::RaiseAtOnce { decl, end } => {
-                let start = std::mem::replace(&mut from.played.bytes, end as usize);
+                let start = std::mem::replace(&mut from.replayed.bytes, end as usize);
                 let args = from.bytes.get(start..end as usize).unwrap_or_default();
                 self.raise_packed_at_once(decl, args);
             }
             Call::Service { conn, name, added } => {
-                if let Some(conn) = from.played.conns.get(conn as usize) {
+                if let Some(conn) = from.replayed.conns.get(conn as usize) {
                     self.then_service(*conn, name, added);
                 }
             }
             Call::End => {
-                let end = from.ends.get_mut(from.played.ends).and_then(Option::take);
-                from.played.ends += 1;
+                let end = from.ends.get_mut(from.replayed.ends).and_then(Option::take);
+                from.replayed.ends += 1;
                 if let Some(end) = end {
                     self.set_end(end);
                 }
             }
             Call::Drain => self.drain(),
-            Call::Early => self.deliver_early(),
+            Call::DeliverEarly => self.deliver_early(),
             Call::Numbers { first, count } => {
                 let number = self.number_analyzers(count);
                 let numbers = &mut self.player.numbers;
@@ -401,33 +402,33 @@ impl Events {
                     numbers.remove(&first);
                 }
             }
-            Call::Taken => self.player.taken = true,
+            Call::Taken => self.player.is_taken = true,
         }
     }
 
-    /// Replaces what the recording numbers itself in the arguments of the next event.
+    /// Translates local indices and numbers in the arguments of the next event.
     fn resolve(&self, shard: usize, from: &mut Recording, end: usize) {
-        let start = std::mem::replace(&mut from.played.handles, end);
+        let start = std::mem::replace(&mut from.replayed.handles, end);
         for handle in from.handles.get(start..end).unwrap_or_default() {
             let at = handle.at as usize;
             match handle.kind {
                 HandleKind::Connection | HandleKind::File => {
-                    let Some(place) = from.bytes.get_mut(at..at + 4) else { continue };
-                    let index = <[u8; 4]>::try_from(&*place).map_or(0, u32::from_le_bytes) as usize;
-                    let played = &from.played;
-                    let known = match handle.kind {
-                        HandleKind::Connection => played.conns.get(index).map(|conn| conn.0),
-                        _ => played.files.get(index).map(|file| file.0),
+                    let Some(slot) = from.bytes.get_mut(at..at + 4) else { continue };
+                    let index = <[u8; 4]>::try_from(&*slot).map_or(0, u32::from_le_bytes) as usize;
+                    let replayed = &from.replayed;
+                    let resolved = match handle.kind {
+                        HandleKind::Connection => replayed.conns.get(index).map(|conn| conn.0),
+                        _ => replayed.files.get(index).map(|file| file.0),
                     };
-                    place.copy_from_slice(&known.unwrap_or(u32::MAX).to_le_bytes());
+                    slot.copy_from_slice(&resolved.unwrap_or(u32::MAX).to_le_bytes());
                 }
                 HandleKind::Analyzer => {
-                    let Some(place) = from.bytes.get_mut(at..at + 8) else { continue };
-                    let own = <[u8; 8]>::try_from(&*place).map_or(0, u64::from_le_bytes);
+                    let Some(slot) = from.bytes.get_mut(at..at + 8) else { continue };
+                    let local = <[u8; 8]>::try_from(&*slot).map_or(0, u64::from_le_bytes);
                     let first = self.player.numbers.get(shard);
-                    let first = first.and_then(|numbers| numbers.get(&(own & !PLACE)));
-                    let number = first.map_or(0, |first| first + (own & PLACE));
-                    place.copy_from_slice(&number.to_le_bytes());
+                    let first = first.and_then(|numbers| numbers.get(&(local & !OFFSET_MASK)));
+                    let number = first.map_or(0, |first| first + (local & OFFSET_MASK));
+                    slot.copy_from_slice(&number.to_le_bytes());
                 }
             }
         }
@@ -515,10 +516,10 @@ mod tests {
         Key { packet, due: Time::MAX, tie }
     }
 
-    /// What a shard does at one key.
+    /// Calls of a shard at one key.
     type Step = fn(&mut Events);
 
-    /// Steps with their shard and key, in the order of one thread.
+    /// Shard, key and calls of each step, in the order of one thread.
     const STEPS: [(usize, (u64, u64), Step); 6] = [
         (0, (1, 0), |events| {
             let number = events.number_analyzers(3);
@@ -554,35 +555,35 @@ mod tests {
             events.raise(&Of {
                 c,
                 text: "of a known analyzer",
-                aid: Some(AnalyzerId(1 << PLACE_BITS)),
+                aid: Some(AnalyzerId(1 << OFFSET_BITS)),
             });
         }),
     ];
 
     #[test]
-    fn recordings_of_shards_are_repeated_as_one_thread_raises_them() {
+    fn recordings_of_shards_are_replayed_in_the_order_of_one_thread() {
         let interest = Interest::of(EVENTS.iter().copied(), |_| true);
         let listener = || {
             let lines = Arc::new(Mutex::new(Vec::new()));
             (Events::new(interest.clone(), Box::new(Lines(Arc::clone(&lines)))), lines)
         };
-        let (mut alone, expected) = listener();
+        let (mut single, expected) = listener();
         let mut packet = 0;
         for (shard, (number, _), step) in STEPS {
             if packet != number {
-                alone.drain();
-                alone.set_time(Time::from_secs(number as i64), number);
+                single.drain();
+                single.set_time(Time::from_secs(number as i64), number);
                 packet = number;
             }
-            // The last step names an analyzer by the number that its shard gave it: here it is the fourth.
+            // The last step uses the shard's local number of an analyzer, which is 4 with one thread.
             if (shard, number) == (1, 3) {
-                let c = alone.connection(conn(2, 10));
-                alone.raise(&Of { c, text: "of a known analyzer", aid: Some(AnalyzerId(4)) });
+                let c = single.connection(conn(2, 10));
+                single.raise(&Of { c, text: "of a known analyzer", aid: Some(AnalyzerId(4)) });
             } else {
-                step(&mut alone);
+                step(&mut single);
             }
         }
-        alone.drain();
+        single.drain();
 
         let mut shards = [0, 1].map(|_| Events::recording(interest.clone(), false));
         for (shard, (packet, tie), step) in STEPS {
@@ -602,19 +603,19 @@ mod tests {
         merged.end_before(None);
         assert!(recordings.iter().all(Recording::is_over));
         assert_eq!(*lines.lock().unwrap(), *expected.lock().unwrap());
-        assert_eq!(merged.delivered(), alone.delivered());
+        assert_eq!(merged.delivered(), single.delivered());
         let lines = lines.lock().unwrap();
         assert!(lines[1].contains(r#""aid":3"#) && lines[2].contains(r#""aid":5"#), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains(r#""service":["HTTP"]"#)), "{lines:?}");
     }
 
     #[test]
-    fn connections_of_many_events_of_one_packet_are_not_lost() {
+    fn many_events_of_one_packet_keep_their_connections() {
         let interest = Interest::of(EVENTS.iter().copied(), |_| true);
         let lines = Arc::new(Mutex::new(Vec::new()));
         let mut events = Events::new(interest, Box::new(Lines(Arc::clone(&lines))));
         for n in 0..40_000 {
-            events.relieve();
+            events.drain_if_full();
             let c = events.connection(conn(n, n));
             events.raise(&Of { c, text: "", aid: None });
         }

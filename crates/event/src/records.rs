@@ -1,8 +1,8 @@
-//! Connections and files as records, for listeners that keep events longer than a call.
+//! Connections and files as records, for listeners that store events.
 //!
-//! A [`Raised`](crate::Raised) event names its connections and files by index, which is valid only during the
-//! call. [`ConnState`] and [`FileState`] pack themselves as the records that are declared here, with the names
-//! and types of Zeek's `connection` and `fa_file`.
+//! A [`Raised`](crate::Raised) event refers to its connections and files by index, which is valid only during the call
+//! of the listener. [`ConnState`] and [`FileState`] are packed as the records declared here, with the names and types
+//! of Zeek's `connection` and `fa_file`.
 
 use gannet_base::Proto;
 use gannet_base::Uid;
@@ -93,13 +93,13 @@ impl Arg for EndpointState {
     }
 }
 
-/// The text of a link-layer address.
+/// Formats a link-layer address.
 fn mac(address: [u8; 6]) -> [u8; 17] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b':'; 17];
-    for (place, byte) in text.chunks_mut(3).zip(address) {
-        place[0] = DIGITS[usize::from(byte >> 4)];
-        place[1] = DIGITS[usize::from(byte & 15)];
+    for (digits, byte) in text.chunks_mut(3).zip(address) {
+        digits[0] = DIGITS[usize::from(byte >> 4)];
+        digits[1] = DIGITS[usize::from(byte & 15)];
     }
     text
 }

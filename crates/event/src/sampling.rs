@@ -1,4 +1,4 @@
-//! Sampling of weirds: of many with the same name and subject, only some are reported.
+//! Sampling of weirds: only some of many weirds with the same name and subject are reported.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -6,49 +6,49 @@ use std::collections::HashSet;
 use gannet_base::Interval;
 use gannet_base::Time;
 
-/// How weirds are sampled.
+/// Sampling of weirds.
 #[derive(Clone, Debug, Default)]
 pub struct WeirdSampling {
-    /// How many of them are left out.
+    /// Rate for each name and subject.
     pub rate: SamplingRate,
-    /// Names that are never left out.
+    /// Names of weirds that are always reported.
     exempt: HashSet<Box<str>>,
-    /// Names that are counted over all subjects, with their counts.
+    /// Names of weirds that are counted globally instead of by subject, with their counts.
     global: HashMap<Box<str>, Sample>,
 }
 
-/// How many of the weirds with the same name and subject are left out.
+/// Sampling rate of weirds with the same name and subject.
 #[derive(Clone, Copy, Debug)]
 pub struct SamplingRate {
-    /// Weirds that are all reported, before sampling begins.
+    /// Number of weirds that are reported before sampling begins.
     pub threshold: u64,
-    /// Of the further ones each n-th is reported; 0: none.
+    /// During sampling, one of this many weirds is reported; 0 reports none.
     pub each: u64,
-    /// How long sampling lasts.
+    /// Duration of sampling.
     pub duration: Interval,
 }
 
-/// How often a weird was seen.
+/// Count of a weird.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     count: u64,
-    /// When sampling, or its window, began.
+    /// Time at which sampling or its window began.
     began: Time,
 }
 
-/// How often each weird of one subject was seen.
+/// Counts of the weirds of one subject.
 #[derive(Clone, Debug, Default)]
 pub struct WeirdSamples(Vec<(&'static str, Sample)>);
 
 impl Default for SamplingRate {
-    /// As Zeek's scripts have it: beyond 25 each 1000th, for ten minutes.
+    /// Zeek's default: after 25 weirds every 1000th, for ten minutes.
     fn default() -> Self {
         Self { threshold: 25, each: 1000, duration: Interval::from_secs(600) }
     }
 }
 
 impl SamplingRate {
-    /// Whether the weird of this count, from 1, is reported.
+    /// Whether the `count`th weird, counted from 1, is reported.
     #[inline]
     pub fn permits(self, count: u64) -> bool {
         let above = count.saturating_sub(self.threshold);
@@ -57,7 +57,8 @@ impl SamplingRate {
 }
 
 impl WeirdSampling {
-    /// Changes it by Zeek's name of the option; intervals are in nanoseconds. Returns whether it is such an option.
+    /// Sets an option by its name in Zeek; intervals are in nanoseconds. Returns `false` if it is not an option of
+    /// sampling.
     pub fn set(&mut self, name: &str, value: u64) -> bool {
         match name {
             "Weird::sampling_threshold" => self.rate.threshold = value,
@@ -70,7 +71,7 @@ impl WeirdSampling {
         true
     }
 
-    /// Names that are never left out, and names that are counted over all subjects.
+    /// Sets the names of weirds that are always reported, and of those that are counted globally.
     pub fn set_names(&mut self, exempt: &[String], global: &[String]) {
         self.exempt = exempt.iter().map(|name| name.as_str().into()).collect();
         let known = std::mem::take(&mut self.global);
@@ -78,13 +79,13 @@ impl WeirdSampling {
         self.global = global.iter().map(|name| (name.as_str().into(), count(name))).collect();
     }
 
-    /// Whether names are listed for which their subjects do not matter.
+    /// Whether any name is exempt or counted globally.
     #[inline]
     pub fn lists_names(&self) -> bool {
         !self.exempt.is_empty() || !self.global.is_empty()
     }
 
-    /// Whether a weird is reported whose name decides that; `None` where its subject decides as well.
+    /// Whether a weird is reported, if that depends only on its name; counts it. `None` if it is counted by subject.
     #[cold]
     pub fn permits_name(&mut self, now: Time, name: &str) -> Option<bool> {
         if self.exempt.contains(name) {
@@ -99,9 +100,9 @@ impl WeirdSampling {
         Some(self.rate.permits(count))
     }
 
-    /// Whether a weird of the subject of these samples is reported; counts it.
+    /// Whether a weird of the subject with these samples is reported; counts it.
     ///
-    /// The window begins once weirds are left out.
+    /// The window begins with the first weird above the threshold.
     pub fn permits(&mut self, samples: &mut WeirdSamples, now: Time, name: &'static str) -> bool {
         if self.lists_names()
             && let Some(permits) = self.permits_name(now, name)
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_threshold_each_nth_is_reported_until_the_window_ends() {
+    fn above_the_threshold_each_nth_is_reported_until_the_window_ends() {
         let mut sampling = WeirdSampling::default();
         assert!(sampling.set("Weird::sampling_threshold", 2));
         assert!(sampling.set("Weird::sampling_rate", 3));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_may_be_exempt_or_counted_over_all_subjects() {
+    fn names_may_be_exempt_or_counted_globally() {
         let mut sampling = WeirdSampling::default();
         (sampling.rate.threshold, sampling.rate.each) = (1, 0);
         sampling.set_names(&["weird".to_owned()], &[]);

@@ -8,7 +8,7 @@ use gannet_log::Logs;
 
 use crate::events::Events;
 
-/// The logs and the events of an analysis, or of one shard of it. It dereferences to its logs.
+/// The logs and the events of an analysis, or of one of its shards. It dereferences to its logs.
 pub struct Sinks {
     logs: Logs,
     /// Typed events.
@@ -16,12 +16,12 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// These logs, and events that go to the listener of `events`.
+    /// Combines logs and events.
     pub fn new(logs: Logs, events: Events) -> Self {
         Self { logs, events }
     }
 
-    /// Sets the key of the following rows and events, where these are collected.
+    /// Sets the key of the following rows and events if they are collected.
     #[inline]
     pub fn set_key(&mut self, key: Key) {
         if self.logs.set_key(key) {
@@ -29,7 +29,7 @@ impl Sinks {
         }
     }
 
-    /// A number greater than all earlier ones, and than those of all events that were recorded.
+    /// Returns a number greater than all earlier tickets and those of all recorded events.
     pub fn ticket(&self) -> u64 {
         self.events.ticket().unwrap_or_else(|| self.logs.ticket())
     }

@@ -1,4 +1,4 @@
-//! Connections and files as events show them.
+//! State of connections and files in events.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 
-/// A connection as it was when an event last mentioned it: Zeek's `connection` record.
+/// The state of a connection when an event last mentioned it: Zeek's `connection` record.
 #[derive(Debug, PartialEq)]
 pub struct ConnState {
-    /// Its name in all logs.
+    /// Its uid in logs.
     pub uid: Uid,
     /// Originator and responder.
     pub id: ConnId,
@@ -21,11 +21,11 @@ pub struct ConnState {
     pub ip_proto: u8,
     /// Time of the first packet.
     pub start: Time,
-    /// From the first to the last packet.
+    /// Time from the first to the last packet.
     pub duration: Interval,
     /// History, one letter for each event.
     pub history: Vec<u8>,
-    /// Confirmed protocols, as Zeek's `service` set holds them.
+    /// Confirmed protocols: Zeek's `service` set.
     pub services: Vec<&'static str>,
     /// Originator and responder.
     pub ends: [EndpointState; 2],
@@ -33,7 +33,7 @@ pub struct ConnState {
     pub vlan: Option<u16>,
     /// Inner VLAN tag.
     pub inner_vlan: Option<u16>,
-    /// The tunnels that carry it, outermost first.
+    /// Tunnels that carry the connection, outermost first.
     pub tunnels: Vec<TunnelState>,
 }
 
@@ -48,46 +48,46 @@ impl Clone for ConnState {
         }
     }
 
-    /// The same, in its own vectors.
-    fn clone_from(&mut self, of: &Self) {
-        self.history.clone_from(&of.history);
-        self.services.clone_from(&of.services);
-        self.tunnels.clone_from(&of.tunnels);
+    /// Reuses the vectors of `self`.
+    fn clone_from(&mut self, source: &Self) {
+        self.history.clone_from(&source.history);
+        self.services.clone_from(&source.services);
+        self.tunnels.clone_from(&source.tunnels);
         *self = Self {
             history: std::mem::take(&mut self.history),
             services: std::mem::take(&mut self.services),
             tunnels: std::mem::take(&mut self.tunnels),
-            ends: of.ends.clone(),
-            ..*of
+            ends: source.ends.clone(),
+            ..*source
         };
     }
 }
 
-/// A tunnel around a connection: Zeek's `Tunnel::EncapsulatingConn`.
+/// A tunnel that carries a connection: Zeek's `Tunnel::EncapsulatingConn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelState {
-    /// Its name, where it has one.
+    /// Its uid, if it has one.
     pub uid: Option<Uid>,
-    /// Its ends; ports are 0 where it is no connection.
+    /// Its endpoints; ports are 0 if the tunnel is not a connection.
     pub id: ConnId,
-    /// Transport of that connection.
+    /// Transport of the tunnel's connection.
     pub proto: Proto,
-    /// IP protocol of the packets that carry it.
+    /// IP protocol number of the packets of the tunnel.
     pub ip_proto: u8,
-    /// Its kind as Zeek's scripts name it (`Tunnel::TEREDO`).
+    /// Tunnel type by Zeek's name (`Tunnel::TEREDO`).
     pub kind: &'static str,
 }
 
 /// One side of a connection: Zeek's `endpoint` record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndpointState {
-    /// Payload bytes; TCP: by sequence numbers.
+    /// Number of payload bytes; for TCP from sequence numbers.
     pub size: u64,
-    /// State by Zeek's numbers (`TCP_INACTIVE` and so on, `UDP_INACTIVE`, `UDP_ACTIVE`).
+    /// State by Zeek's numbers: `TCP_INACTIVE` and so on, or `UDP_INACTIVE`, `UDP_ACTIVE`.
     pub state: u8,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of IP packets.
+    /// Number of bytes in IP packets, headers included.
     pub ip_bytes: u64,
     /// IPv6 flow label.
     pub flow_label: u32,
@@ -95,54 +95,54 @@ pub struct EndpointState {
     pub l2: Option<[u8; 6]>,
 }
 
-/// Transport state of both sides, which connections do not store themselves.
+/// Transport state of both sides, which the state of connections does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportState {
-    /// States by Zeek's numbers.
+    /// States of originator and responder, by Zeek's numbers.
     pub states: [u8; 2],
-    /// Payload bytes.
+    /// Payload bytes of originator and responder.
     pub sizes: [u64; 2],
 }
 
-/// Which of the files that an analyzer finds a file is. Under seeds, scripts see it in the file's name.
+/// Position of a file among those that an analyzer finds. With a seed, the file's uid depends on it, as in Zeek.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FilePart {
-    /// The analyzer says nothing about that: the handle of the file is asked for.
+    /// Not known: the file is identified by its handle (Zeek's `get_file_handle`).
     #[default]
     Unnamed,
-    /// The certificate with this number of a chain.
+    /// The certificate at this index of a chain.
     Certificate(u32),
-    /// The OCSP response that came with the certificates.
+    /// The OCSP response stapled to the certificates.
     OcspResponse,
 }
 
-/// A file as it was when an event last mentioned it: Zeek's `fa_file` record.
+/// The state of a file when an event last mentioned it: Zeek's `fa_file` record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileState {
-    /// Its name in all logs.
+    /// Its uid in logs.
     pub fuid: Uid,
-    /// The file that it was extracted from.
+    /// The file from which it was extracted.
     pub parent: Option<Uid>,
-    /// The protocol that carried it (`HTTP`, `SSL`, …).
+    /// The protocol that carries it (`HTTP`, `SSL`, …).
     pub source: Cow<'static, str>,
     /// Whether the originator sent it, if known.
     pub is_orig: Option<bool>,
-    /// Connections that carried it.
+    /// Connections that carry it.
     pub conns: Vec<(ConnId, Proto)>,
     /// Time of the last data.
     pub last_active: Time,
-    /// Bytes seen.
+    /// Number of bytes received.
     pub seen_bytes: u64,
-    /// Size, if known.
+    /// Size in bytes, if known.
     pub total_bytes: Option<u64>,
-    /// Bytes missed.
+    /// Number of bytes missing in the middle.
     pub missing_bytes: u64,
-    /// Bytes that could not be put in order.
+    /// Number of bytes that were not delivered because the reassembly buffer overflowed.
     pub overflow_bytes: u64,
-    /// Silence after which the file is given up.
+    /// Inactivity timeout.
     pub timeout: Interval,
-    /// First bytes, if they are stored.
+    /// First bytes of the file, if they are stored.
     pub bof: Option<Vec<u8>>,
-    /// Which of the files of its source it is; no field of the record.
+    /// Position among the files of its source; not a field of Zeek's record.
     pub part: FilePart,
 }

@@ -932,7 +932,7 @@ impl Files {
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            logs.events.relieve();
+            logs.events.drain_if_full();
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());
                 logs.events.raise(&FileTimeout { f });
@@ -970,7 +970,7 @@ impl Files {
             // An entry of an archive ended with its archive.
             let Some(file) = self.get_mut(id) else { continue };
             logs.set_key(Key { packet: u64::MAX, due: first_started, tie });
-            logs.events.relieve();
+            logs.events.drain_if_full();
             file.timed_out = true;
             if logs.events.wants::<FileTimeout>() {
                 let f = logs.events.file(file.state());

@@ -1,4 +1,4 @@
-//! The CPU time of compiling long lists (the least of several runs), the peak memory of the
+//! The CPU time of compiling long lists (the minimum of several runs), the peak memory of the
 //! process, and the length of the programs.
 //!
 //! ```text
@@ -26,7 +26,7 @@ impl Resolver for List {
 }
 
 /// `host in @FILE` with `n` random addresses.
-fn of_a_file(n: u32) {
+fn compile_list_file(n: u32) {
     let mut random = gannet_filter::proof::Random::new(1);
     let mut text = String::new();
     for _ in 0..n {
@@ -83,7 +83,7 @@ fn main() {
         && list == "list"
         && let Ok(n) = n.parse()
     {
-        return of_a_file(n);
+        return compile_list_file(n);
     }
     println!(
         "{:<14} {:>7} {:>12} {:>14} {:>12} {:>9}",

@@ -25,7 +25,7 @@ pub(crate) struct Qualifiers {
     pub(crate) proto: Option<&'static str>,
     /// `src`, `dst`, `src or dst`, `src and dst`, `addr1` …
     pub(crate) dir: Option<&'static str>,
-    /// `host`, `net` …; the default is that of the identifier.
+    /// `host`, `net` …; `None` means the default for the identifier.
     pub(crate) of: Option<&'static str>,
 }
 
@@ -41,11 +41,11 @@ pub(crate) enum Id {
     V6Prefix(String, u32),
     Mac(String),
     Mac8(String),
-    /// `@NAME`, a list that the resolver knows.
+    /// `@NAME`, a list of the resolver.
     File(String),
 }
 
-/// A number or a name of one.
+/// A number, or a name for a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Number(u32),
@@ -54,7 +54,7 @@ pub(crate) enum Value {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Primitive {
-    /// `None` where an identifier follows a primitive without qualifiers.
+    /// The qualifiers are `None` for an identifier that follows a primitive without qualifiers.
     Id(Option<Qualifiers>, Id),
     /// `in {…}`
     Among(Qualifiers, Vec<Id>),
@@ -74,7 +74,7 @@ pub(crate) enum Primitive {
     Wlan(Option<Value>, Option<Value>),
     WlanDir(Value),
     Llc(Option<String>),
-    /// `vpi`, `vci` or a field of MTP3: one of the values.
+    /// `vpi`, `vci` or a field of MTP3, compared with alternative values.
     Field(&'static str, Relation, Vec<u32>),
 }
 

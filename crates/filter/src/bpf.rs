@@ -24,7 +24,7 @@ pub struct Insn {
     pub k: u32,
 }
 
-/// Scratch words.
+/// Number of scratch words.
 pub const MEMORY: usize = 16;
 
 /// Codes of instructions and offsets of metadata: those of linux/bpf_common.h and linux/filter.h, without `BPF_`.

@@ -23,7 +23,7 @@ pub struct Options {
     pub optimize: bool,
     /// Whether the program may use the kernel's metadata.
     pub kernel: bool,
-    /// Whether packets come from a file, perhaps of another system.
+    /// Whether packets are read from a file, possibly written on another system.
     pub offline: bool,
     /// The meaning of tunnel keywords for the rest of the expression.
     pub dialect: Dialect,
@@ -76,7 +76,8 @@ struct Stages {
 /// Compiles an expression for a link type, numbered as in `pcap/dlt.h`.
 ///
 /// # Errors
-/// What is wrong and where. With the optimizer this includes that no packet can match.
+/// The first error with its position. With the optimizer, an expression that no packet can match is
+/// an error.
 pub fn compile(
     text: &str,
     link_type: u16,
@@ -84,11 +85,11 @@ pub fn compile(
     names: &dyn Resolver,
 ) -> Result<Compiled, Error> {
     parser::parse(text)
-        .and_then(|tree| of_tree(tree.as_ref(), text, link_type, options, names))
+        .and_then(|tree| compile_tree(tree.as_ref(), text, link_type, options, names))
         .map_err(|problem| Error::new(problem, text))
 }
 
-pub(crate) fn of_tree(
+pub(crate) fn compile_tree(
     tree: Option<&Expr>,
     text: &str,
     link_type: u16,
@@ -101,7 +102,7 @@ pub(crate) fn of_tree(
     Ok(Compiled { text: text.to_owned(), link_type, options, stages, program })
 }
 
-/// None for the empty expression.
+/// The stages of compilation; `None` for the empty expression.
 fn stages(
     tree: Option<&Expr>,
     text: &str,
@@ -116,7 +117,7 @@ fn stages(
     if options.optimize && stages.graph.rejects_all() {
         let theirs = lower::lower_as_libpcap(tree, link_type, options, names)?;
         if theirs.is_optimized && optimize::contradicts(theirs.graph()) {
-            return Err(whole(REJECTS_ALL.into(), text));
+            return Err(whole_expression(REJECTS_ALL.into(), text));
         }
     }
     Ok(Some(stages))
@@ -130,15 +131,15 @@ fn program(stages: Option<&Stages>, text: &str, options: &Options) -> Result<Pro
             Program::new(vec![keep]).map_err(|e| e.to_string())
         }
     }
-    .map_err(|message| whole(message, text))
+    .map_err(|message| whole_expression(message, text))
 }
 
-/// What is said of the whole expression.
-fn whole(message: String, text: &str) -> Problem {
+/// An error whose span is the whole expression.
+fn whole_expression(message: String, text: &str) -> Problem {
     Problem::new(message, Span { at: 0, width: text.len() })
 }
 
-/// Whether an expression compiles, without making a program for long lists.
+/// Checks whether an expression compiles, without generating a program for long lists.
 pub(crate) fn check(
     tree: Option<&Expr>,
     text: &str,
@@ -186,8 +187,8 @@ impl Stages {
         Self { lowered, graph }
     }
 
-    /// Machine code of the graph, whose long sets become tables. `None` for what machine code cannot do: loops over headers,
-    /// and long sets of IPv6 addresses.
+    /// Machine code of the graph, whose long sets become tables. `None` for unsupported graphs:
+    /// those with loops over headers, or with long sets of IPv6 addresses.
     #[cfg(feature = "jit")]
     fn machine_code(&self, options: &Options) -> Option<engine::jit::Batch> {
         if self.graph.has_long_sets6() {
@@ -197,7 +198,7 @@ impl Stages {
         if options.optimize {
             graph = optimize::apply(&optimize::EXPANDED, graph);
         }
-        engine::jit::Batch::of_ir(&graph, options.snaplen).ok()
+        engine::jit::Batch::from_ir(&graph, options.snaplen).ok()
     }
 
     fn program(&self, options: &Options) -> Result<Program, String> {
@@ -215,17 +216,17 @@ impl Compiled {
         &self.program
     }
 
-    /// The expression as it was written.
+    /// The text of the expression.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The link type that it was compiled for.
+    /// The link type for which it was compiled.
     pub fn link_type(&self) -> u16 {
         self.link_type
     }
 
-    /// The options it was compiled with.
+    /// The options with which it was compiled.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -256,7 +257,7 @@ impl Compiled {
         })
     }
 
-    /// The graph as lowered, and after each pass of the optimizer: those that the program was made with.
+    /// The lowered graph, and the graph after each pass of the optimizer that the options enable.
     pub fn passes(&self) -> Vec<(&'static str, Graph)> {
         let Some(Stages { lowered, .. }) = &self.stages else { return Vec::new() };
         let mut values = lowered.values.clone();
@@ -284,7 +285,8 @@ impl Compiled {
         }
     }
 
-    /// Machine code made from the graph as [`Filter`](crate::Filter) makes it; `None` where it cannot.
+    /// Machine code for the graph, as [`Filter`](crate::Filter) generates it; `None` if that is not
+    /// possible.
     #[cfg(feature = "jit")]
     pub fn machine_code(&self) -> Option<engine::jit::Batch> {
         self.stages.as_ref()?.machine_code(&self.options)
@@ -312,7 +314,7 @@ mod tests {
 
     const COUNT: u32 = 100_000;
 
-    /// Separate networks of one family: the n-th begins at n times a stride.
+    /// Disjoint networks of one family: the n-th begins at n times a stride.
     struct Networks;
 
     impl Resolver for Networks {
@@ -326,12 +328,12 @@ mod tests {
         }
     }
 
-    /// Spread over all words of an address.
+    /// An address whose words all depend on `n`.
     fn v6(n: u32) -> u128 {
         (u128::from(n.wrapping_mul(0x9e37_79b1)) << 96 | u128::from(n) << 65) & !0xffff
     }
 
-    /// IPv6 from one address to another.
+    /// An IPv6 packet from one address to another.
     fn packet(source: u128, destination: u128) -> Vec<u8> {
         let mut bytes = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
         bytes.extend(source.to_be_bytes());

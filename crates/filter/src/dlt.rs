@@ -76,7 +76,7 @@ pub(crate) const LINUX_SLL2: u16 = 276;
 pub(crate) const DSA_TAG_BRCM: u16 = 281;
 pub(crate) const DSA_TAG_DSA: u16 = 284;
 
-/// The highest number there is a link type of.
+/// The highest number of a link type.
 pub(crate) const HIGHEST: u16 = 304;
 
 /// Numbers, names and descriptions.
@@ -269,7 +269,7 @@ pub(crate) fn described(number: u16) -> String {
     }
 }
 
-/// The number for the link type of a capture file.
+/// The number in `pcap/dlt.h` for the link type of a capture file.
 pub fn of_file(link_type: u16) -> u16 {
     match link_type {
         100 => ATM_RFC1483,

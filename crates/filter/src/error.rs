@@ -1,9 +1,9 @@
 use std::fmt;
 
-/// Why an expression is invalid, and where.
+/// The reason why an expression is invalid, with its position.
 ///
 /// Its `Display` shows the reason in a line, the expression with a mark under the position, and, if
-/// known, the expected tokens and the keyword that may have been meant:
+/// known, the expected tokens and the keyword probably meant:
 ///
 /// ```text
 /// can't parse filter expression: syntax error
@@ -17,7 +17,7 @@ use std::fmt;
 pub struct Error {
     message: String,
     expression: String,
-    /// Characters before the position, and at it.
+    /// Position in characters, and length in characters.
     at: usize,
     width: usize,
     expected: Option<String>,
@@ -71,7 +71,7 @@ impl Error {
         self.expected.as_deref()
     }
 
-    /// What may have been meant: usually the nearest keyword.
+    /// A suggestion: usually the nearest keyword.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_marked() {
+    fn the_position_is_marked() {
         assert_eq!(
             rendered("tcp prot 80"),
             "can't parse filter expression: syntax error\n  tcp prot 80\n      ^^^^\n\

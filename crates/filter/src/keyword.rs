@@ -187,7 +187,7 @@ pub(crate) fn of(text: &str) -> Option<Word> {
     ALL.get(text).copied()
 }
 
-/// The keyword nearest to a text, by at most two edits and fewer than its letters.
+/// The keyword nearest to a text, with an edit distance of at most two and less than its length.
 pub(crate) fn nearest(text: &str) -> Option<&'static str> {
     const LONGEST: usize = 40;
     if text.len() < 2 || text.len() > LONGEST {
@@ -203,7 +203,7 @@ pub(crate) fn nearest(text: &str) -> Option<&'static str> {
         .map(|(_, word)| word)
 }
 
-/// The letters of a word, sorted: typing errors often swap letters.
+/// The letters of a word, sorted, so that swapped letters do not matter.
 fn letters(word: &str) -> Vec<u8> {
     let mut letters = word.as_bytes().to_vec();
     letters.sort_unstable();

@@ -17,7 +17,7 @@ pub(crate) enum Kind<'a> {
     Mac(&'a str),
     /// `$XX`, an address of eight bits.
     Mac8(&'a str),
-    /// The name behind `@`.
+    /// The name after `@`.
     File(&'a str),
     /// An operator or a bracket.
     Sign(&'static str),
@@ -105,7 +105,7 @@ fn one(rest: &str, at: usize) -> Result<(Kind<'_>, usize), Problem> {
             return Ok((Kind::File(&rest[1..=width]), width + 1));
         }
     }
-    // Of equally long matches the first in this order wins.
+    // Of equally long matches, the first in this order wins.
     let name = name(bytes);
     let mut best = (0, 0);
     for (rank, width) in [
@@ -166,13 +166,13 @@ fn name(b: &[u8]) -> usize {
     b[..run].iter().rposition(|c| c.is_ascii_alphanumeric() || *c == b'.').map_or(0, |i| i + 1)
 }
 
-fn hexes(b: &[u8], most: usize) -> usize {
-    b.iter().take(most).take_while(|c| c.is_ascii_hexdigit()).count()
+fn hexes(b: &[u8], max: usize) -> usize {
+    b.iter().take(max).take_while(|c| c.is_ascii_hexdigit()).count()
 }
 
 /// `xx:xx:xx:xx:xx:xx` with `:`, `-` or `.`, `xxxx.xxxx.xxxx` or twelve digits.
 fn mac(b: &[u8]) -> usize {
-    let grouped = |sep: u8, groups: usize, least: usize, most: usize| {
+    let grouped = |sep: u8, groups: usize, least: usize, max: usize| {
         let mut at = 0;
         for group in 0..groups {
             if group > 0 {
@@ -181,7 +181,7 @@ fn mac(b: &[u8]) -> usize {
                 }
                 at += 1;
             }
-            let n = hexes(b.get(at..).unwrap_or_default(), most);
+            let n = hexes(b.get(at..).unwrap_or_default(), max);
             if n < least {
                 return 0;
             }
@@ -260,7 +260,7 @@ fn v6_shape(s: &str) -> bool {
     }
 }
 
-/// At least two groups of an address with colons behind.
+/// Length of a malformed address: at least two groups followed by colons.
 fn bad_mac(b: &[u8]) -> usize {
     let (mut at, mut groups) = (0, 0);
     loop {
@@ -276,7 +276,7 @@ fn bad_mac(b: &[u8]) -> usize {
     if groups >= 2 { at } else { 0 }
 }
 
-/// Decimal, octal behind `0`, hexadecimal behind `0x`.
+/// The value of a number: decimal, octal after `0`, hexadecimal after `0x`.
 pub(crate) fn to_number(text: &str) -> Result<u32, String> {
     let (digits, radix, kind) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16, "hexadecimal"),

@@ -5,11 +5,11 @@
 //! (`optimize`) and turned into instructions (`select`), which [`Program`] prints, validates and
 //! runs. [`Compiled`] keeps every stage.
 //!
-//! Programs run in an [`engine`]: the interpreter, machine code, the kernel's, libpcap's.
+//! An [`engine`] runs programs: the interpreter, or machine code.
 //!
-//! [`Filter`] accepts packets of any link type and compiles for each type when its first packet
-//! comes. [`compile`] returns the program for one link type. The meaning is libpcap's; names of
-//! hosts and services come from a [`Resolver`].
+//! [`Filter`] accepts packets of any link type and compiles for each type at its first packet.
+//! [`compile`] returns the program for one link type. The meaning is libpcap's; names of hosts and
+//! services come from a [`Resolver`].
 //!
 //! ```
 //! use gannet_filter::Filter;
@@ -52,8 +52,8 @@ use error::{Problem, Span};
 
 /// A parsed expression.
 ///
-/// It is compiled for a link type when the first packet of that type comes. Packets of a link type
-/// for which it does not compile never match; [`Filter::unanswered`] returns their number and the
+/// It is compiled for a link type at the first packet of that type. Packets of a link type for
+/// which it does not compile never match; [`Filter::unanswered`] returns their number and the
 /// reason.
 #[derive(Clone, Debug)]
 pub struct Filter(Arc<Inner>);
@@ -77,11 +77,11 @@ struct Link {
 /// Packets of a link type for which a filter does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Number as in capture files.
+    /// Link type, numbered as in capture files.
     pub link_type: u16,
     /// Number of packets.
     pub packets: u64,
-    /// Why the filter does not compile.
+    /// The reason why the filter does not compile.
     pub error: Error,
 }
 
@@ -104,7 +104,7 @@ impl Filter {
     /// are resolved.
     ///
     /// # Errors
-    /// The first error, and where it is.
+    /// The first error, with its position.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::with(text, Options::default(), Arc::new(NoNames))
     }
@@ -112,7 +112,7 @@ impl Filter {
     /// Parses an expression with options and a resolver.
     ///
     /// # Errors
-    /// As [`Filter::parse`].
+    /// Those of [`Filter::parse`].
     pub fn with(
         text: &str,
         options: Options,
@@ -167,7 +167,7 @@ impl Filter {
     /// The fastest engine for frames of a link type, numbered as in capture files.
     ///
     /// # Errors
-    /// Why no frame of that link type can match.
+    /// The reason why no frame of that link type can match.
     pub fn engine(&self, link_type: u16) -> Result<&dyn Engine, &Error> {
         self.link(link_type).engine.as_deref()
     }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_later_fragments_are_not_there() {
+    fn later_fragments_have_no_ports() {
         let mut f = v4(17, 53, 53);
         f[21] = 1;
         assert!(matches("udp", &f));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_there_reject_the_packet() {
+    fn missing_bytes_reject_the_packet() {
         let f = v4(6, 4000, 80);
         assert!(!matches("port 80", &f[..36]));
         assert!(!matches("not port 80", &f[..36]));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_hide_what_they_hold() {
+    fn tags_hide_their_payload() {
         let mut f = v4(6, 4000, 80);
         f.splice(12..12, [0x81, 0, 0, 1]);
         assert!(!matches("tcp", &f));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_what_their_programs_are() {
+    fn long_lists_agree_with_their_programs() {
         let last_of_source = |frame: &[u8], number: u32| {
             let mut frame = frame.to_vec();
             frame[26..30].copy_from_slice(&(0x0a00_0000 + number).to_be_bytes());

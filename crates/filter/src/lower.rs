@@ -36,7 +36,7 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
-    /// The graph of what was written, test for test.
+    /// The unoptimized graph, with every test of the expression.
     pub(crate) fn graph(&self) -> Graph {
         Graph::new(self.values.clone(), &self.prologue, &self.cond)
     }
@@ -111,12 +111,12 @@ enum At {
     PreviousMpls,
     /// The network layer.
     Payload,
-    /// The network layer where there is no SNAP before it.
+    /// The network layer, if no SNAP header precedes it.
     PayloadNoSnap,
     LinkType,
-    /// Behind an IPv4 header.
+    /// After an IPv4 header.
     Transport4,
-    /// Behind an IPv6 header without extensions.
+    /// After an IPv6 header without extensions.
     Transport6,
 }
 
@@ -291,8 +291,8 @@ impl Lower<'_> {
 }
 
 /// An error for a number that is too high.
-fn at_most(name: &str, value: u32, most: u32) -> Result<()> {
-    if value > most { Err(format!("{name} {value} greater than maximum {most}")) } else { Ok(()) }
+fn at_most(name: &str, value: u32, max: u32) -> Result<()> {
+    if value > max { Err(format!("{name} {value} greater than maximum {max}")) } else { Ok(()) }
 }
 
 fn invalid(qualifier: &str, of: &str) -> String {

@@ -30,7 +30,7 @@ pub trait Resolver {
     /// line, or a port, a range of ports or a service; `#` starts a comment.
     ///
     /// # Errors
-    /// Why it does not exist, in words that follow the list's name.
+    /// The reason why it does not exist, as text that follows the list's name.
     fn list(&self, _name: &str) -> Result<String, String> {
         Err("lists are not known here".to_owned())
     }
@@ -47,7 +47,7 @@ pub struct NoNames;
 
 impl Resolver for NoNames {}
 
-/// The services that filters name most, from the IANA registry.
+/// The services most used in filters, from the IANA registry.
 fn well_known(name: &str, over: &str) -> Option<u16> {
     const BOTH: &[(&str, u16)] = &[
         ("domain", 53),

@@ -24,15 +24,16 @@ pub(crate) use thread::contradicts;
 /// A pass over a graph, by the name of its result.
 pub(crate) type Pass = (&'static str, fn(Graph) -> Graph);
 
-/// The passes over a graph whose sets are whole: engines that look them up continue from there.
+/// Passes over a graph with sets, for engines that look sets up.
 pub(crate) const WITH_SETS: [Pass; 2] =
     [("the threaded graph", thread::thread), ("the graph without dead variables", dead::dead)];
 
-/// The passes over a graph without sets, or with those alone that an engine looks up.
+/// Passes over a graph without sets, or with only the sets that an engine looks up.
 pub(crate) const EXPANDED: [Pass; 2] =
     [("the graph with tests of bits", bits::bits), ("the graph threaded again", thread_again)];
 
-/// Larger graphs are not threaded again after sets are expanded to trees: those have nothing to eliminate.
+/// Maximum number of blocks of a graph that is threaded again after the expansion of sets; the
+/// trees of larger graphs leave nothing to eliminate.
 const MAX_THREADED: usize = 512;
 
 fn thread_again(graph: Graph) -> Graph {

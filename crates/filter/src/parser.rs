@@ -9,10 +9,10 @@ use crate::error::{Problem, Span};
 use crate::keyword::{self, Word};
 use crate::lexer::{self, Kind, Token};
 
-/// Deepest nesting of parentheses, negations and indices.
+/// Maximum nesting of parentheses, negations and indices.
 const MAX_NESTING: usize = 128;
 
-/// Most consecutive arithmetic operators without parentheses.
+/// Maximum number of consecutive arithmetic operators without parentheses.
 const MAX_OPERATORS: usize = 512;
 
 /// The tree of a text; `None` if it is empty.
@@ -44,7 +44,7 @@ const JOIN: &str = "'and', 'or' or the end";
 const PRIMITIVE: &str = "a primitive like 'tcp', 'port 80' or 'host 192.0.2.1'";
 const NUMBER: &str = "a number";
 
-type Lent = Option<Qualifiers>;
+type InheritedQualifiers = Option<Qualifiers>;
 
 struct Parser<'a> {
     text: &'a str,
@@ -110,8 +110,7 @@ impl<'a> Parser<'a> {
         Problem { message, span, expected: Some(expected.to_owned()), hint }
     }
 
-    /// As [`Parser::unexpected`] where an identifier is expected: suggests a backslash before a
-    /// keyword.
+    /// Like [`Parser::unexpected`] for a missing identifier: suggests a backslash before a keyword.
     fn no_id(&self, expected: &str) -> Problem {
         let mut problem = self.unexpected(expected);
         if let Kind::Word(_) = self.peek() {
@@ -121,7 +120,7 @@ impl<'a> Parser<'a> {
         problem
     }
 
-    fn deeper<T>(
+    fn nested<T>(
         &mut self,
         go: impl FnOnce(&mut Self) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
@@ -168,35 +167,41 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expr(&mut self, lent: Lent) -> Result<(Expr, Lent), Problem> {
-        let (first, mut lent) = self.term(lent)?;
+    fn expr(
+        &mut self,
+        inherited: InheritedQualifiers,
+    ) -> Result<(Expr, InheritedQualifiers), Problem> {
+        let (first, mut inherited) = self.term(inherited)?;
         let mut rest = Vec::new();
         while let Some(join) = self.join() {
             let next = if self.identifier_comes() {
-                self.id(lent)?
+                self.id(inherited)?
             } else {
-                let (next, q) = self.term(lent)?;
-                lent = q;
+                let (next, q) = self.term(inherited)?;
+                inherited = q;
                 next
             };
             rest.push((join, next));
         }
-        Ok((chain(first, rest), lent))
+        Ok((chain(first, rest), inherited))
     }
 
-    fn term(&mut self, lent: Lent) -> Result<(Expr, Lent), Problem> {
+    fn term(
+        &mut self,
+        inherited: InheritedQualifiers,
+    ) -> Result<(Expr, InheritedQualifiers), Problem> {
         let begin = self.at;
         match self.peek() {
-            Kind::Sign("not") => self.deeper(|p| {
+            Kind::Sign("not") => self.nested(|p| {
                 p.at += 1;
-                let (inner, q) = p.term(lent)?;
+                let (inner, q) = p.term(inherited)?;
                 Ok((Expr::Not(Box::new(inner)), q))
             }),
-            Kind::Sign("(") if !self.arithmetic_comes() => self.deeper(|p| {
+            Kind::Sign("(") if !self.arithmetic_comes() => self.nested(|p| {
                 p.at += 1;
-                let (inner, _) = p.expr(lent)?;
+                let (inner, _) = p.expr(inherited)?;
                 p.need(")")?;
-                Ok((inner, lent))
+                Ok((inner, inherited))
             }),
             Kind::Number(_) | Kind::Sign("-" | "(") | Kind::Word(Word::Key("len")) => {
                 Ok((self.relation(begin)?, None))
@@ -245,8 +250,8 @@ impl<'a> Parser<'a> {
         Some(relation)
     }
 
-    fn arith(&mut self, least: u8) -> Result<Arith, Problem> {
-        self.deeper(|p| {
+    fn arith(&mut self, min_precedence: u8) -> Result<Arith, Problem> {
+        self.nested(|p| {
             let mut left = p.operand()?;
             let mut operators = 0;
             while let Kind::Sign(sign) = p.peek() {
@@ -259,7 +264,7 @@ impl<'a> Parser<'a> {
                     "%" | "^" => u8::MAX,
                     _ => break,
                 };
-                if level <= least {
+                if level <= min_precedence {
                     break;
                 }
                 operators += 1;
@@ -308,7 +313,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn primitive(&mut self, word: Word, begin: usize) -> Result<(Expr, Lent), Problem> {
+    fn primitive(
+        &mut self,
+        word: Word,
+        begin: usize,
+    ) -> Result<(Expr, InheritedQualifiers), Problem> {
         let mut proto = None;
         if let Word::Proto(name) = word {
             if self.ahead(1) == Kind::Sign("[") {
@@ -373,14 +382,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn head(&mut self, qualifiers: Qualifiers) -> Result<(Expr, Lent), Problem> {
-        let lent = Some(qualifiers);
+    fn head(&mut self, qualifiers: Qualifiers) -> Result<(Expr, InheritedQualifiers), Problem> {
+        let inherited = Some(qualifiers);
         if self.peek() == Kind::Name("in")
             && matches!(self.ahead(1), Kind::Sign("{") | Kind::File(_))
         {
-            return Ok((self.among(qualifiers)?, lent));
+            return Ok((self.among(qualifiers)?, inherited));
         }
-        Ok((self.id(lent)?, lent))
+        Ok((self.id(inherited)?, inherited))
     }
 
     /// `in {A, B, …}` or `in @NAME`.
@@ -420,30 +429,30 @@ impl<'a> Parser<'a> {
         Ok(Id::Name(self.text[begin.at..end.at + end.width].to_owned()))
     }
 
-    fn id(&mut self, lent: Lent) -> Result<Expr, Problem> {
+    fn id(&mut self, inherited: InheritedQualifiers) -> Result<Expr, Problem> {
         let begin = self.at;
         let id = match self.peek() {
             Kind::Sign("not") => {
-                return self.deeper(|p| {
+                return self.nested(|p| {
                     p.at += 1;
-                    Ok(Expr::Not(Box::new(p.id(lent)?)))
+                    Ok(Expr::Not(Box::new(p.id(inherited)?)))
                 });
             }
             Kind::Sign("(") => {
-                return self.deeper(|p| {
+                return self.nested(|p| {
                     p.at += 1;
-                    let first = p.id(lent)?;
+                    let first = p.id(inherited)?;
                     let mut rest = Vec::new();
                     while let Some(join) = p.join() {
-                        rest.push((join, p.id(lent)?));
+                        rest.push((join, p.id(inherited)?));
                     }
                     p.need(")")?;
                     Ok(chain(first, rest))
                 });
             }
-            _ => self.plain_id(subject(lent.and_then(|q| q.of)))?,
+            _ => self.plain_id(subject(inherited.and_then(|q| q.of)))?,
         };
-        Ok(self.leaf(Primitive::Id(lent, id), begin))
+        Ok(self.leaf(Primitive::Id(inherited, id), begin))
     }
 
     /// An identifier without parentheses and negations.

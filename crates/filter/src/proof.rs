@@ -1,8 +1,8 @@
-//! Tools to prove that two ways of running a filter agree: random expressions over the whole
-//! language, packets that reach deep into a program, and the check of every pass of the optimizer.
+//! Tools to check that two forms of a filter agree: random expressions over the whole language,
+//! packets that satisfy many tests of a program, and the check of every pass of the optimizer.
 //!
-//! [`Expressions`] generates filters from a seed. [`Prober`] makes packets that satisfy many of a
-//! program's comparisons. [`check`] compiles an expression stage by stage and compares the result
+//! [`Expressions`] generates filters from a seed. [`Prober`] generates packets that satisfy many of
+//! a program's comparisons. [`check`] compiles an expression stage by stage and compares the result
 //! of each pass with its input, on such packets truncated to every length.
 
 mod check;

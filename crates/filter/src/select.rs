@@ -10,7 +10,7 @@ mod share;
 
 use crate::bpf::{self, Insn, MEMORY, Program};
 use crate::ir::{BlockId, Graph, Step};
-use emit::{Emit, Held};
+use emit::{Emit, Registers};
 use share::share;
 
 /// The program for a graph without sets, which keeps `snaplen` bytes of a matching packet.
@@ -34,7 +34,7 @@ pub(crate) fn select(
     Program::new(insns).map_err(|e| e.to_string())
 }
 
-/// Writes a graph, some blocks of which use the accumulator as it is.
+/// Generates instructions for a graph; blocks marked in `as_is` do not load the accumulator.
 fn write(
     graph: &Graph,
     as_is: &[bool],
@@ -73,11 +73,11 @@ fn codes(
     vars: u8,
     optimize: bool,
 ) -> Result<Codes, String> {
-    let mut entry: Vec<Option<Held>> = vec![None; graph.blocks.len()];
+    let mut entry: Vec<Option<Registers>> = vec![None; graph.blocks.len()];
     let mut codes = Codes::default();
     for id in order {
         let block = &graph.blocks[*id];
-        let held = if optimize { entry[*id].unwrap_or_default() } else { Held::default() };
+        let held = if optimize { entry[*id].unwrap_or_default() } else { Registers::default() };
         let mut out = Emit::new(&graph.values, std::mem::take(&mut codes.insns), held, vars);
         match &block.step {
             Step::Return(verdict) => out.push(bpf::RET, if *verdict { snaplen } else { 0 }),

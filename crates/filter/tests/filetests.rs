@@ -1,6 +1,6 @@
 //! The output of every stage for given expressions, in readable files: `filetests/STAGE.txt`.
 //!
-//! A case is one or more lines of expression behind `>`, lines of settings behind `@` (`link RAW`,
+//! A case is one or more lines of expression after `>`, lines of settings after `@` (`link RAW`,
 //! `no-optimize`, `scoped`, `snaplen 96`, `netmask ffffff00`, `packet HEX`), and the output of the
 //! stage, up to a line of `---`. Text before `>` is a comment. `GANNET_GOLDEN=write` rewrites the
 //! outputs; review the changes before committing them.
@@ -62,7 +62,7 @@ fn cases(text: &str) -> Vec<Case> {
 }
 
 /// The output of a stage.
-fn said(stage: &str, case: &Case) -> String {
+fn output(stage: &str, case: &Case) -> String {
     let mut options = Options::default();
     let mut link = dlt::by_name("EN10MB").unwrap();
     let mut packet = Vec::new();
@@ -121,7 +121,7 @@ fn shown(stage: &str, c: &Compiled, packet: &[u8]) -> String {
 }
 
 #[test]
-fn stages_say_what_the_files_say() {
+fn outputs_of_stages_match_the_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests");
     let write = std::env::var_os("GANNET_GOLDEN").is_some_and(|v| v == "write");
     let (mut files, mut wrong) = (0, 0);
@@ -130,19 +130,19 @@ fn stages_say_what_the_files_say() {
         let stage = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let mut out = String::new();
         for case in cases(&fs::read_to_string(&path).unwrap()) {
-            let said = said(&stage, &case);
+            let output = output(&stage, &case);
             out.push_str(&case.before);
             for (mark, lines) in [(">", &case.text), ("@", &case.settings)] {
                 for line in lines {
                     let _ = writeln!(out, "{}", format!("{mark} {line}").trim_end());
                 }
             }
-            out.push_str(&said);
+            out.push_str(&output);
             out.push_str("---\n");
-            if !write && said != case.expected {
+            if !write && output != case.expected {
                 wrong += 1;
                 let text = case.text.join("\n");
-                eprintln!("{stage}: {text}\nexpected:\n{}said:\n{said}", case.expected);
+                eprintln!("{stage}: {text}\nexpected:\n{}said:\n{output}", case.expected);
             }
         }
         if write {

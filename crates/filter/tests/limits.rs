@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use gannet_filter::{Dialect, NoNames, Options, compile};
 
-/// Far more than any of these takes, even without optimization on a busy machine; far less than
-/// quadratic time would take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Time limit: far more than any of these expressions takes, even without optimization on a busy
+/// machine, and far less than quadratic time.
+const TIME_LIMIT: Duration = Duration::from_mins(2);
 
-fn told(text: &str, optimize: bool, dialect: Dialect) -> Result<usize, String> {
+fn compile_result(text: &str, optimize: bool, dialect: Dialect) -> Result<usize, String> {
     let options = Options { optimize, dialect, ..Options::default() };
     let begin = Instant::now();
     let result = compile(text, 1, &options, &NoNames);
     let took = begin.elapsed();
-    assert!(took < PATIENCE, "{took:?}: {text:.60}");
+    assert!(took < TIME_LIMIT, "{took:?}: {text:.60}");
     result.map(|c| c.program().insns().len()).map_err(|e| e.message().to_owned())
 }
 
@@ -24,7 +24,7 @@ fn chain(n: usize, join: &str, one: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn what_nests_too_deep_is_reported() {
+fn too_deep_nesting_is_reported() {
     for (deep, word) in [
         ("(".repeat(200_000) + "ip" + &")".repeat(200_000), "deeper"),
         ("not ".repeat(200_000) + "ip", "deeper"),
@@ -37,13 +37,13 @@ fn what_nests_too_deep_is_reported() {
         ("1 ^ ".repeat(100_000) + "1 = 1", "deeper"),
         (chain(100_000, " + ", |i| i.to_string()) + " = 1", "in a row"),
     ] {
-        let message = told(&deep, true, Dialect::Libpcap).unwrap_err();
+        let message = compile_result(&deep, true, Dialect::Libpcap).unwrap_err();
         assert!(message.contains(word), "{message}: {deep:.40}");
     }
 }
 
 #[test]
-fn what_is_long_takes_time_by_its_length() {
+fn compile_time_is_linear_in_length() {
     let many = [
         chain(20_000, " and ", |i| format!("not port {i}")),
         chain(20_000, " or ", |i| format!("ether[{i}:4] = {i}")),
@@ -65,21 +65,22 @@ fn what_is_long_takes_time_by_its_length() {
     ];
     for text in many {
         for optimize in [true, false] {
-            if let Ok(n) = told(&text, optimize, Dialect::Libpcap) {
+            if let Ok(n) = compile_result(&text, optimize, Dialect::Libpcap) {
                 assert!(n < text.len() * 4, "{n} instructions for {text:.60}");
             }
         }
-        let _ = told(&text, true, Dialect::Scoped);
+        let _ = compile_result(&text, true, Dialect::Scoped);
     }
 }
 
 #[test]
-fn what_takes_too_many_variables_is_reported() {
+fn too_many_variables_are_reported() {
     for inner in ["geneve", "vxlan 7"] {
-        let message = told(&chain(100, " and ", |_| inner.to_owned()), true, Dialect::Libpcap);
+        let message =
+            compile_result(&chain(100, " and ", |_| inner.to_owned()), true, Dialect::Libpcap);
         assert!(message.unwrap_err().contains("too many registers"), "{inner}");
     }
-    // As deep as BPF has scratch words for pending values.
+    // Nested deeper than the number of BPF's scratch words.
     let sum = (0..40).fold("ip[0]".to_owned(), |inner, i| format!("ip[{i}] * ip[{inner}]"));
-    assert!(told(&format!("{sum} = 1"), true, Dialect::Libpcap).is_ok());
+    assert!(compile_result(&format!("{sum} = 1"), true, Dialect::Libpcap).is_ok());
 }

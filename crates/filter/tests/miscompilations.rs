@@ -1,6 +1,6 @@
 //! Expressions that libpcap's optimizer miscompiles or once did, each compared with its own
-//! unoptimised program, on packets that reach deep into it, truncated to every length. Named after
-//! the number of the report.
+//! unoptimised program, on packets that satisfy many of its tests, truncated to every length. Tests
+//! are named after the number of the report.
 
 use gannet_filter::proof::check;
 use gannet_filter::{NoNames, Options, compile, dlt};
@@ -96,7 +96,7 @@ fn report_430_loads_that_fault_are_not_dropped() {
     for text in ["ether[1] > tcp[100] or ip", "ether[1] > tcp[100] or 1 == 1"] {
         sound(text);
     }
-    // TCP over IPv4 that ends with its header: byte 100 is not there, so nothing matches.
+    // TCP over IPv4 that ends with its header: byte 100 is missing, so nothing matches.
     let mut packet = vec![0; 54];
     packet[12..15].copy_from_slice(&[8, 0, 0x45]);
     packet[23] = 6;
@@ -139,7 +139,7 @@ fn report_33_two_addresses_of_ipv6() {
 }
 
 #[test]
-fn packets_that_are_cut_short_do_not_pass() {
+fn truncated_packets_do_not_match() {
     for text in [
         "not (tcp and udp)",
         "ip or not ip",
@@ -155,7 +155,7 @@ fn packets_that_are_cut_short_do_not_pass() {
 }
 
 #[test]
-fn operands_are_worked_out_before_they_are_judged() {
+fn operands_are_evaluated_before_comparisons_are_folded() {
     // libpcap checks only the first instruction of an operand, and refuses these.
     let mut packet = vec![0; 60];
     packet[12..17].copy_from_slice(&[8, 0, 0x45, 0, 0x45]);
@@ -166,7 +166,7 @@ fn operands_are_worked_out_before_they_are_judged() {
 }
 
 #[test]
-fn metadata_of_tags_is_asked_for_once() {
+fn metadata_of_tags_is_tested_once() {
     let options = Options { kernel: true, offline: false, ..Options::default() };
     for text in ["vlan and vlan", "ether proto 0x8892 or (vlan and ether proto 0x8892)"] {
         let plain = Options { optimize: false, ..options.clone() };
@@ -177,8 +177,8 @@ fn metadata_of_tags_is_asked_for_once() {
 }
 
 #[test]
-fn report_143_headers_inside_of_gre() {
-    // The IPv4 header inside of GRE, whose own length depends on its flags.
+fn report_143_headers_inside_gre() {
+    // The IPv4 header inside GRE, whose own length depends on its flags.
     let gre = "(((ip[0] & 0xf) << 2) + 4 + ((ip[(ip[0] & 0xf) << 2] & 0x80) >> 5) \
                + ((ip[(ip[0] & 0xf) << 2] & 0x20) >> 3) + ((ip[(ip[0] & 0xf) << 2] & 0x10) >> 2))";
     sound(&format!("ip proto 47 and ip[{gre}] & 0xf0 = 0x40 and ip[{gre} + 9] = 6"));
@@ -188,7 +188,7 @@ fn report_143_headers_inside_of_gre() {
 }
 
 #[test]
-fn reports_110_and_1022_what_is_known_is_not_asked_again() {
+fn reports_110_and_1022_known_facts_are_not_tested_again() {
     let length = |text: &str| {
         compile(text, EN10MB, &Options::default(), &NoNames).unwrap().program().insns().len()
     };

@@ -8,13 +8,13 @@
 use gannet_filter::proof::{Expressions, check_as};
 use gannet_filter::{Dialect, NoNames};
 
-fn told(name: &str, default: u64) -> u64 {
+fn variable_or(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
 #[test]
 fn no_pass_changes_a_verdict() {
-    let (count, seed) = (told("GANNET_PROOFS", 300), told("GANNET_PROOF_SEED", 1));
+    let (count, seed) = (variable_or("GANNET_PROOFS", 300), variable_or("GANNET_PROOF_SEED", 1));
     let mut expressions = Expressions::new(seed);
     let (mut filters, mut runs, mut wrong) = (0, 0, 0);
     let mut tries = 0;

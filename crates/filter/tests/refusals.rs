@@ -1,5 +1,5 @@
-//! Expressions that nothing can match: refused where libpcap refuses them, else compiled to a program that rejects
-//! every packet.
+//! Expressions that no packet can match: refused if libpcap refuses them, otherwise compiled to a
+//! program that rejects every packet.
 #![allow(clippy::unwrap_used)]
 
 use gannet_filter::{NoNames, Options, compile};
@@ -11,7 +11,7 @@ const WLAN: u16 = 105;
 const REJECTS_ALL: &str = "expression rejects all packets";
 
 #[test]
-fn contradictions_are_refused_and_what_only_ranges_show_is_not() {
+fn contradictions_are_refused_except_those_of_ranges() {
     let refused = |link: u16, text: &str| match compile(text, link, &Options::default(), &NoNames) {
         Err(error) => {
             assert_eq!(error.message(), REJECTS_ALL, "{text}");
@@ -39,7 +39,7 @@ fn contradictions_are_refused_and_what_only_ranges_show_is_not() {
         assert!(!refused(ETHERNET, text), "{text}");
     }
     assert!(refused(RAW, "arp host 1.2.3.4"));
-    // libpcap does not optimise filters that look behind the header of 802.11 frames.
+    // libpcap does not optimise filters that test bytes after the header of 802.11 frames.
     assert!(!refused(WLAN, "arp and ip"));
     // libpcap refuses this; contradictions of masked bits are not detected here.
     assert!(!refused(WLAN, "type ctl and type mgt"));

@@ -1,9 +1,9 @@
-//! What the fuzz targets share: ways to bring arbitrary bytes before the engine.
+//! Shared code of the fuzz targets: functions that feed arbitrary bytes to the engine.
 //!
-//! [`capture`] takes bytes as a whole capture. [`conversation`] takes them as what two hosts say to
-//! each other in one protocol, inside of sound frames, so that all of them reach its analyzer. A
-//! target of a protocol is one line of [`protocol!`]; message parsers that are public are called
-//! with the bytes as they are besides.
+//! [`capture`] interprets bytes as a whole capture. [`conversation`] interprets them as the
+//! payloads that two hosts exchange in one protocol, in valid frames, so that all of them reach its
+//! analyzer. The target of a protocol is one line of [`protocol!`], which also calls its public
+//! message parsers with the bytes.
 
 pub mod script;
 
@@ -33,8 +33,8 @@ use gannet_synth::Trace;
 use gannet_wire::checksum;
 use gannet_wire::tunnel;
 
-/// Takes bytes as a capture, from the file header to the last row. Returns how many rows each log
-/// got.
+/// Analyses bytes as a capture, from the file header to the last row. Returns the number of rows of
+/// each log.
 pub fn capture(bytes: &[u8]) -> Vec<StreamCount> {
     let mut engine =
         Engine::new(Options { ignore_checksums: true, hash_files: true, ..Options::default() });
@@ -45,11 +45,11 @@ pub fn capture(bytes: &[u8]) -> Vec<StreamCount> {
             }
         }
     }
-    // Logs go nowhere, so there is nothing that could fail.
+    // Logs are discarded, so writing cannot fail.
     engine.finish().map_or_else(|_| Vec::new(), |(_, counts)| counts)
 }
 
-/// Takes bytes as an IP packet: its transport, checksums and tunnels.
+/// Decodes bytes as an IP packet: its transport, checksums and tunnels.
 pub fn ip(bytes: &[u8]) {
     let Ok(ip) = gannet_wire::ip(bytes, bytes.len() as u32, true) else { return };
     if let Ok(tcp) = gannet_wire::tcp(&ip) {
@@ -70,18 +70,19 @@ pub fn ip(bytes: &[u8]) {
     }
 }
 
-/// Takes bytes as a conversation in a protocol, on its first port of TCP, else of UDP.
+/// Analyses bytes as a conversation in a protocol, on its first TCP port, or else its first UDP
+/// port.
 ///
-/// Two bytes, the lower one first, tell who speaks (lowest bit) and how many bytes follow (the other
-/// fifteen). Where the protocol has ports of both transports, a byte before that chooses: UDP from
-/// 0x80 on.
+/// Each message begins with a little-endian 16-bit number: the lowest bit selects the sender, the
+/// other fifteen bits are the length. If the protocol has ports of both transports, an initial byte
+/// selects one: UDP from 0x80 on.
 pub fn conversation(tag: Tag, bytes: &[u8]) -> Vec<StreamCount> {
     let mut trace = Trace::new(Time::from_secs(1_700_000_000), 0);
     let client: SocketAddr = ([192, 0, 2, 1], 40_000).into();
     let (tcp, udp) = (tag.tcp_ports().first(), tag.udp_ports().first());
     let server = |port: u16| SocketAddr::from(([198, 51, 100, 1], port));
     match (tcp, udp) {
-        // A protocol without a port is found by its content.
+        // A protocol without a port is detected by its content.
         (None, None) => stream(&mut trace, client, server(9_999), bytes),
         (Some(port), None) => stream(&mut trace, client, server(*port), bytes),
         (None, Some(port)) => datagrams(&mut trace, client, server(*port), bytes),
@@ -97,8 +98,9 @@ pub fn conversation(tag: Tag, bytes: &[u8]) -> Vec<StreamCount> {
 /// The port on which an analyzer without ports is started.
 const PORT: u16 = 9_999;
 
-/// Takes bytes as a conversation in a protocol that only scripts start, which they do on a port. A byte chooses the
-/// transport: UDP from 0x80 on; what follows is as in [`conversation`]. Returns how many events were raised.
+/// Analyses bytes as a conversation in a protocol whose analyzer only scripts start, here for a
+/// port. The first byte selects the transport: UDP from 0x80 on; the rest is as in
+/// [`conversation`]. Returns the number of events raised.
 pub fn started(tag: Tag, bytes: &[u8]) -> usize {
     let mut trace = Trace::new(Time::from_secs(1_700_000_000), 0);
     let client: SocketAddr = ([192, 0, 2, 1], 40_000).into();
@@ -138,7 +140,7 @@ struct Counts {
 
 impl Listener for Counts {
     fn event(&mut self, event: &Raised<'_>) {
-        // All arguments are read.
+        // Reads all arguments.
         write_json(&mut Vec::new(), event);
         self.count.fetch_add(1, Ordering::Relaxed);
     }
@@ -201,7 +203,7 @@ impl Write for Shared {
     }
 }
 
-/// The target of a protocol: its tag, and functions that take the bytes as one message.
+/// The target of a protocol: its tag, and functions that parse the bytes as one message.
 #[macro_export]
 macro_rules! protocol {
     ($tag:ident $(, $parse:expr)* $(,)?) => {
@@ -212,7 +214,7 @@ macro_rules! protocol {
     };
 }
 
-/// Stands for libFuzzer's macro where a target is a test: makes a function of it, `target`.
+/// Replaces libFuzzer's macro in tests of targets: defines the target as a function, `target`.
 #[macro_export]
 macro_rules! fuzz_target {
     (|$data:ident: &[u8]| $body:expr) => {
@@ -222,8 +224,8 @@ macro_rules! fuzz_target {
     };
 }
 
-/// The target of protocols that only scripts start: their tags, of which the first byte chooses one, and functions that take
-/// the rest as one message.
+/// The target of protocols whose analyzers only scripts start: their tags, one of which the first
+/// byte selects, and functions that parse the rest as one message.
 #[macro_export]
 macro_rules! started_protocols {
     ($($tag:ident)* $(, $parse:expr)* $(,)?) => {
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_reaches_the_analyzer() {
+    fn messages_reach_the_analyzer() {
         let request = part(false, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         let reply = part(true, b"HTTP/1.1 204 No Content\r\n\r\n");
         let counts = conversation(Tag::Http, &[request, reply].concat());
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_do_too() {
+    fn datagrams_reach_the_analyzer() {
         let message = [&[0x04, 0x01][..], &[0; 46]].concat();
         let counts = conversation(Tag::Syslog, &part(false, b"<34>su: failed"));
         assert!(counts.iter().any(|c| c.path == "syslog" && c.rows == 1), "{counts:?}");

@@ -1,4 +1,5 @@
-//! What runs fuzzed scripts: diagnostics and output go nowhere, and nothing outside of the process is touched.
+//! An interpreter for fuzzed scripts: diagnostics and output are discarded, and nothing outside the
+//! process is accessed.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use gannet_script::program::Program;
 use gannet_script::vm::Machine;
 use gannet_script::vm::budget::Budget;
 
-/// A program and what evaluates it.
+/// A program and its interpreter.
 pub struct Fuzzed {
     /// The program.
     pub program: Program,
@@ -22,7 +23,7 @@ impl Default for Fuzzed {
         let mut machine = Machine::new();
         machine.set_sandbox(true);
         machine.set_output(Box::new(std::io::sink()));
-        // A handler without an end is an error of the script, not a hang of the interpreter.
+        // An endless handler is an error of the script, not a hang of the interpreter.
         let time = Some(Duration::from_millis(500));
         machine.set_budget(Some(Budget { time, memory: Some(1 << 29) }));
         Self { program, machine }

@@ -14,14 +14,14 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Those of an analysis with these options.
+    /// Extracts these options from those of an engine.
     pub fn of(options: &gannet_engine::Options) -> Self {
         let gannet_engine::Options { ignore_checksums, filter, seed, .. } = options;
         Self { ignores_checksums: *ignore_checksums, is_filtered: filter.is_some(), seed: *seed }
     }
 }
 
-/// As options of the command.
+/// Formats as options of the command line.
 impl fmt::Display for Analysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut options = Vec::new();

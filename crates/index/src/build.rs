@@ -1,4 +1,4 @@
-//! Making an index.
+//! Building of an index.
 
 use std::fs;
 use std::fs::File;
@@ -28,35 +28,35 @@ use crate::analysis::Analysis;
 use crate::collector::Shared;
 use crate::error::Error;
 use crate::file::BLOCK;
-use crate::file::ENTRY;
-use crate::file::EVERY;
-use crate::file::Entry;
-use crate::file::PLACE;
+use crate::file::BLOCK_ENTRY;
+use crate::file::BlockEntry;
+use crate::file::OFFSET_ENTRY;
+use crate::file::OFFSET_INTERVAL;
 use crate::header::Header;
 use crate::identity::Identity;
-use crate::identity::check;
+use crate::identity::checksum;
 use crate::lists::Lists;
 use crate::lists::add_errors;
-use crate::lists::add_pieces;
+use crate::lists::add_fragments;
 use crate::path_of;
 use crate::records::RecordPosition;
 use crate::records::first;
 use crate::restarts::Restarts;
 use crate::varint;
 
-/// Lists that are prefetched.
-const AHEAD: usize = 16;
+/// Number of lists after the current one whose record is prefetched.
+const PREFETCH_DISTANCE: usize = 16;
 
-/// The most memory that lists may take: of some hundred gigabytes of traffic.
-pub(crate) const MOST: usize = 1 << 30;
+/// Maximum memory of lists, in bytes; enough for some hundred gigabytes of traffic.
+pub(crate) const MAX_MEMORY: usize = 1 << 30;
 
-/// Decompressed bytes from one restart point to the next, at least: they are decompressed in some ten milliseconds.
+/// Minimum number of decompressed bytes from one restart point to the next; they are decompressed in about 10 ms.
 pub const RESTARTS_EVERY: u64 = 8 << 20;
 
-/// The most bytes before the first packet that an index has.
-const MOST_HEAD: u64 = 16 << 20;
+/// Maximum number of bytes before the first packet that an index stores.
+const MAX_HEAD: u64 = 16 << 20;
 
-/// Collects which packets belong to which connections.
+/// Collects the packets of each connection and writes the index.
 #[derive(Debug)]
 pub struct Builder {
     analysis: Analysis,
@@ -64,34 +64,34 @@ pub struct Builder {
     shared: Arc<Shared>,
 }
 
-/// The capture.
+/// What is recorded about the capture.
 #[derive(Debug, Default)]
 struct Capture {
-    /// Packets by number, with known offsets.
-    places: Vec<(u64, u64)>,
-    /// Packets that the batches had.
+    /// Numbers and offsets of some packets.
+    offsets: Vec<(u64, u64)>,
+    /// Number of packets in all batches.
     packets: u64,
     /// Offset of the first packet.
     first: Option<u64>,
-    /// Whether some offset is unknown.
-    lost: bool,
-    /// The last interface that a packet has.
-    interface: u32,
-    /// Restart points of a compressed capture, where its format has any.
+    /// Whether the offset of some batch is unknown.
+    has_unknown_offset: bool,
+    /// Highest interface id of a pcapng packet.
+    last_interface: u32,
+    /// Restart points of a compressed capture, if its format supports them.
     restarts: Option<(Compression, RestartPoints)>,
 }
 
 /// The size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexSize {
-    /// Connections and tunnels in it.
+    /// Number of connections and tunnels.
     pub lists: u64,
-    /// Packets of the capture.
+    /// Number of packets in the capture.
     pub packets: u64,
-    /// Bytes of the index.
+    /// Size of the index, in bytes.
     pub bytes: u64,
-    /// Fragments that were forgotten before their datagram was complete: those of datagrams that were completed later
-    /// are missing from their connections.
+    /// Number of fragments that were evicted before their datagram was complete. They are missing from their
+    /// connections if the datagram was completed later.
     pub forgotten: u64,
 }
 
@@ -112,91 +112,95 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Builder {
-    /// An index that an analysis with these options fills.
+    /// A builder for an analysis with these options.
     pub fn new(analysis: Analysis) -> Self {
-        Self::with_limit(analysis, MOST)
+        Self::with_limit(analysis, MAX_MEMORY)
     }
 
-    /// An index of which the lists take at most this much memory.
-    fn with_limit(analysis: Analysis, most: usize) -> Self {
-        Self { analysis, capture: Mutex::default(), shared: Arc::new(Shared::new(most)) }
+    /// A builder whose lists take at most `max_memory` bytes.
+    fn with_limit(analysis: Analysis, max_memory: usize) -> Self {
+        Self { analysis, capture: Mutex::default(), shared: Arc::new(Shared::new(max_memory)) }
     }
 
-    /// Keeps restart points of a compressed capture, if its format has any: for a stream of one file that has not
-    /// begun.
+    /// Records restart points of a compressed capture, if its format supports them. Call this before the first batch of
+    /// a stream of one file.
     pub fn keep_restarts(&self, stream: &mut Stream) {
         self.keep_restarts_every(stream, RESTARTS_EVERY);
     }
 
-    /// The same, with at least this many decompressed bytes from one point to the next.
+    /// Like [`keep_restarts`](Self::keep_restarts), with at least `every` decompressed bytes from one point to the
+    /// next.
     pub fn keep_restarts_every(&self, stream: &mut Stream, every: u64) {
         lock(&self.capture).restarts = stream.keep_restarts(every);
     }
 
-    /// The next batch of the capture.
+    /// Records the next batch of the capture.
     pub fn batch(&self, batch: &Batch<'_>) {
-        let mut known = lock(&self.capture);
-        let position = match known.restarts {
+        let mut state = lock(&self.capture);
+        let position = match state.restarts {
             Some(_) => batch.unpacked_position(),
             None => batch.position(),
         };
-        let before = known.packets;
-        known.packets += batch.len() as u64;
-        let Some(position) = position.filter(|_| !known.lost) else {
-            known.lost = true;
+        let previous_packets = state.packets;
+        state.packets += batch.len() as u64;
+        let Some(position) = position.filter(|_| !state.has_unknown_offset) else {
+            state.has_unknown_offset = true;
             return;
         };
         let Some(first) = batch.get(0) else { return };
-        let place = |at| match first.format {
+        let offset_of = |at| match first.format {
             Format::PcapNg => None,
-            _ => batch.data_offset(at).map(|offset| position + offset as u64 - RECORD),
+            _ => batch.data_offset(at).map(|data| position + data as u64 - RECORD_HEADER),
         };
-        // Of pcapng, blocks of other kinds may stand before that of the packet.
-        let begin = place(0).unwrap_or(position);
-        known.first.get_or_insert(begin);
+        // In pcapng, blocks of other types may precede that of the packet.
+        let start = offset_of(0).unwrap_or(position);
+        state.first.get_or_insert(start);
         if first.format == Format::PcapNg {
-            known.places.push((before + 1, begin));
+            state.offsets.push((previous_packets + 1, start));
         }
-        // At fixed packet numbers, so that the index does not depend on the size of batches.
-        let next = (EVERY - before as usize % EVERY) % EVERY;
-        for at in (next..batch.len()).step_by(EVERY) {
-            known.places.extend(place(at).map(|place| (before + 1 + at as u64, place)));
+        // Record offsets at fixed packet numbers, so that the index does not depend on the size of batches.
+        let next =
+            (OFFSET_INTERVAL - previous_packets as usize % OFFSET_INTERVAL) % OFFSET_INTERVAL;
+        for at in (next..batch.len()).step_by(OFFSET_INTERVAL) {
+            state
+                .offsets
+                .extend(offset_of(at).map(|offset| (previous_packets + 1 + at as u64, offset)));
         }
         if first.format == Format::PcapNg {
             let last = batch.iter().map(|packet| packet.interface).max();
-            known.interface = known.interface.max(last.unwrap_or_default());
+            state.last_interface = state.last_interface.max(last.unwrap_or_default());
         }
     }
 
-    /// Writes the index of a capture, whole or not at all.
+    /// Writes the index of a capture atomically.
     pub fn write(&self, capture: &Path) -> Result<IndexSize, Error> {
-        let mut known = std::mem::take(&mut *lock(&self.capture));
+        let mut state = std::mem::take(&mut *lock(&self.capture));
         let mut shards = self.shared.take()?;
         let path = path_of(capture);
         let failed = |e| Error::Io(path.clone(), e);
         let identity = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
-        let compression = known.restarts.as_ref().map(|(compression, _)| *compression);
+        let compression = state.restarts.as_ref().map(|(compression, _)| *compression);
         let mut head = Vec::new();
-        known.lost |= known.first.is_some_and(|first| first > MOST_HEAD);
-        if let Some(first) = known.first.filter(|_| !known.lost) {
-            head = begin(capture, compression, first).map_err(failed)?;
-            known.lost = !declares(&head, known.interface);
+        state.has_unknown_offset |= state.first.is_some_and(|first| first > MAX_HEAD);
+        if let Some(first) = state.first.filter(|_| !state.has_unknown_offset) {
+            head = start(capture, compression, first).map_err(failed)?;
+            state.has_unknown_offset = !has_interface(&head, state.last_interface);
         }
-        let seekable = !known.lost && known.first.is_some();
-        let places = if seekable { std::mem::take(&mut known.places) } else { Vec::new() };
+        let seekable = !state.has_unknown_offset && state.first.is_some();
+        let offsets = if seekable { std::mem::take(&mut state.offsets) } else { Vec::new() };
         if !seekable {
             head.clear();
         }
-        let (points, windows) = match known.restarts.take().filter(|_| seekable) {
+        let (points, windows) = match state.restarts.take().filter(|_| seekable) {
             Some((_, points)) => {
-                let last = places.last().map_or(0, |(_, place)| *place);
+                let last = offsets.last().map_or(0, |(_, offset)| *offset);
                 Restarts::bytes(points.take().iter().filter(|point| point.offset <= last))
             }
             None => Default::default(),
         };
-        add_pieces(&mut shards);
+        add_fragments(&mut shards);
         add_errors(&mut shards);
-        let packets = known.packets;
+        let packets = state.packets;
         let forgotten = shards.iter().map(|shard| shard.forgotten).sum();
         let chunks: Vec<_> = shards.iter().flat_map(Lists::chunks).collect();
         let entries = by_key(&shards, &chunks);
@@ -209,19 +213,20 @@ impl Builder {
             packets,
             forgotten,
             head: head.len() as u64,
-            places: places.len() as u64,
+            offsets: offsets.len() as u64,
             points: points.len() as u64,
             windows: windows.len() as u64,
             blocks: table.len() as u64,
         };
         let mut all = header.bytes();
-        let (places_len, table_len) = (PLACE as usize * places.len(), ENTRY * table.len());
+        let (places_len, table_len) =
+            (OFFSET_ENTRY as usize * offsets.len(), BLOCK_ENTRY * table.len());
         let points_len = points.as_flattened().len();
         all.reserve(head.len() + places_len + points_len + windows.len() + table_len);
         all.extend_from_slice(&head);
-        for (number, place) in &places {
+        for (number, offset) in &offsets {
             all.extend_from_slice(&number.to_le_bytes());
-            all.extend_from_slice(&place.to_le_bytes());
+            all.extend_from_slice(&offset.to_le_bytes());
         }
         all.extend_from_slice(points.as_flattened());
         all.extend_from_slice(&windows);
@@ -230,16 +235,16 @@ impl Builder {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
-        whole(&path, &[&all, &blocks]).map_err(failed)?;
+        write_atomically(&path, &[&all, &blocks]).map_err(failed)?;
         Ok(IndexSize { lists: count, packets, bytes, forgotten })
     }
 }
 
-/// Bytes before a packet's data in a pcap file.
-const RECORD: u64 = 16;
+/// Size of a record header in a pcap file, in bytes.
+const RECORD_HEADER: u64 = 16;
 
-/// The bytes that a reader needs before any packet.
-fn begin(capture: &Path, compression: Option<Compression>, first: u64) -> io::Result<Vec<u8>> {
+/// Reads the bytes before the first packet, which a reader needs before any packet.
+fn start(capture: &Path, compression: Option<Compression>, first: u64) -> io::Result<Vec<u8>> {
     let (mut head, file) = (Vec::new(), File::open(capture)?);
     match compression {
         None => file.take(first).read_to_end(&mut head),
@@ -250,26 +255,26 @@ fn begin(capture: &Path, compression: Option<Compression>, first: u64) -> io::Re
     Ok(head)
 }
 
-/// Whether the bytes before the first packet declare this interface.
-fn declares(head: &[u8], interface: u32) -> bool {
+/// Whether the bytes before the first packet declare this interface and those before it.
+fn has_interface(head: &[u8], last_interface: u32) -> bool {
     let Ok(mut reader) = Reader::from_read(Box::new(io::Cursor::new(head.to_vec())), "") else {
         return false;
     };
-    let is_sound = matches!(reader.next_batch(), Ok(None));
-    is_sound && reader.interfaces().len() > interface as usize
+    let is_valid = matches!(reader.next_batch(), Ok(None));
+    is_valid && reader.interfaces().len() > last_interface as usize
 }
 
-/// Lists by the keys of their uids.
+/// Lists of all shards, sorted by the keys of their uids.
 fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, RecordPosition)> {
-    let all = shards.iter().scan(0, |before, shard| {
-        let chunks = *before;
-        *before += shard.chunks().count();
-        Some(shard.iter().map(move |(key, place)| (key, place.after(chunks))))
+    let all = shards.iter().scan(0, |previous_packets, shard| {
+        let chunks = *previous_packets;
+        *previous_packets += shard.chunks().count();
+        Some(shard.iter().map(move |(key, position)| (key, position.after(chunks))))
     });
     let (mut entries, has_equal) = sorted(all.flatten(), shards.iter().map(Lists::len).sum());
     if has_equal {
-        let order = |(key, place): &(u64, RecordPosition)| {
-            let record = record(chunks, *place);
+        let order = |(key, position): &(u64, RecordPosition)| {
+            let record = record(chunks, *position);
             (*key, first(record), record)
         };
         entries.sort_by(|a, b| order(a).cmp(&order(b)));
@@ -277,29 +282,29 @@ fn by_key(shards: &[Lists], chunks: &[&[u8]]) -> Vec<(u64, RecordPosition)> {
     entries
 }
 
-/// The record at a place.
+/// The record at a position.
 #[inline]
-fn record<'a>(chunks: &[&'a [u8]], place: RecordPosition) -> &'a [u8] {
-    place.of(chunks.get(place.chunk()).copied().unwrap_or_default())
+fn record<'a>(chunks: &[&'a [u8]], position: RecordPosition) -> &'a [u8] {
+    position.of(chunks.get(position.chunk()).copied().unwrap_or_default())
 }
 
-/// Sorts by keys that are hashes, at most `most` of them: by their first bits, so that only a few entries are left to
-/// compare. Returns whether some keys are equal, too.
+/// Sorts at most `max_entries` entries by their keys, which are hashes: by their leading bits into buckets, then by
+/// insertion, because a bucket has only a few entries. Also returns whether some keys are equal.
 fn sorted<T: Copy + Default>(
     entries: impl Iterator<Item = (u64, T)> + Clone,
-    most: usize,
+    max_entries: usize,
 ) -> (Vec<(u64, T)>, bool) {
-    /// The most entries with the same first bits that are compared one by one.
-    const FEW: u32 = 32;
-    // One or two entries have the same first bits, on average.
-    let bits = most.max(2).ilog2();
+    /// Maximum size of a bucket for insertion sort.
+    const MAX_BUCKET: u32 = 32;
+    // A bucket has one or two entries on average.
+    let bits = max_entries.max(2).ilog2();
     let bucket = |key: u64| (key >> (u64::BITS - bits)) as usize;
     let mut ends = vec![0_u32; 1 << bits];
     entries.clone().for_each(|(key, _)| ends[bucket(key)] += 1);
     let (mut all, mut largest) = (0, 0);
     for end in &mut ends {
         largest = largest.max(*end);
-        // For now where it begins.
+        // At first `ends` holds the start of each bucket.
         (*end, all) = (all, all + *end);
     }
     let mut sorted = vec![(0, T::default()); all as usize];
@@ -308,7 +313,7 @@ fn sorted<T: Copy + Default>(
         sorted[*end as usize] = entry;
         *end += 1;
     });
-    if largest > FEW {
+    if largest > MAX_BUCKET {
         sorted.sort_unstable_by_key(|(key, _)| *key);
         let has_equal = sorted.windows(2).any(|two| two[0].0 == two[1].0);
         return (sorted, has_equal);
@@ -331,61 +336,61 @@ fn sorted<T: Copy + Default>(
     (sorted, has_equal)
 }
 
-/// The table of blocks and the blocks. Those of one key are in one block.
-fn blocks(entries: &[(u64, RecordPosition)], chunks: &[&[u8]]) -> (Vec<Entry>, Vec<u8>) {
-    /// Bytes of a key, at most.
-    const KEY: usize = 10;
-    /// Bytes after those of the last list, at most.
-    const AFTER: usize = 32;
+/// Encodes the table of blocks and the blocks. All lists of a key are in the same block.
+fn blocks(entries: &[(u64, RecordPosition)], chunks: &[&[u8]]) -> (Vec<BlockEntry>, Vec<u8>) {
+    /// Maximum length of an encoded key, in bytes.
+    const MAX_KEY: usize = 10;
+    /// Maximum number of bytes that [`RecordPosition::append_to`] copies after the last list.
+    const PADDING: usize = 32;
     let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let mut all = Vec::<u8>::with_capacity(bytes + entries.len() * KEY + AFTER);
+    let mut all = Vec::<u8>::with_capacity(bytes + entries.len() * MAX_KEY + PADDING);
     let mut table = Vec::new();
-    let (mut begin, mut first, mut last) = (0, 0, 0);
-    let mut close = |all: &[u8], begin: usize, first: u64| {
-        let block = all.get(begin..).unwrap_or_default();
+    let (mut start, mut first, mut last) = (0, 0, 0);
+    let mut close_block = |all: &[u8], start: usize, first: u64| {
+        let block = all.get(start..).unwrap_or_default();
         if !block.is_empty() {
-            let (offset, len) = (begin as u64, block.len() as u32);
-            table.push(Entry { first, offset, len, check: check(block) as u32 });
+            let (offset, len) = (start as u64, block.len() as u32);
+            table.push(BlockEntry { first, offset, len, checksum: checksum(block) as u32 });
         }
         all.len()
     };
-    for (n, (key, place)) in entries.iter().enumerate() {
-        if let Some((_, place)) = entries.get(n + AHEAD)
-            && let Some(chunk) = chunks.get(place.chunk())
+    for (n, (key, position)) in entries.iter().enumerate() {
+        if let Some((_, position)) = entries.get(n + PREFETCH_DISTANCE)
+            && let Some(chunk) = chunks.get(position.chunk())
         {
-            prefetch(chunk.as_ptr().wrapping_add(place.offset()));
+            prefetch(chunk.as_ptr().wrapping_add(position.offset()));
         }
-        if all.len() - begin >= BLOCK && *key != last {
-            begin = close(&all, begin, first);
+        if all.len() - start >= BLOCK && *key != last {
+            start = close_block(&all, start, first);
         }
-        if all.len() == begin {
+        if all.len() == start {
             (first, last) = (*key, *key);
         }
-        varint::put(&mut all, key - last);
+        varint::append(&mut all, key - last);
         last = *key;
-        place.append_to(&mut all, chunks.get(place.chunk()).copied().unwrap_or_default());
+        position.append_to(&mut all, chunks.get(position.chunk()).copied().unwrap_or_default());
     }
-    close(&all, begin, first);
+    close_block(&all, start, first);
     (table, all)
 }
 
-/// Writes a file that has its name only when it is complete.
-fn whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+/// Writes a file that gets its name when it is complete.
+fn write_atomically(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let mut file = BufWriter::new(NewFile::create(path)?);
     parts.iter().try_for_each(|part| file.write_all(part))?;
     file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
 }
 
-/// The table and the blocks of lists by their uids.
+/// Encodes lists, given with their uids, as a table and blocks.
 #[cfg(test)]
-pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<Entry>, Vec<u8>) {
-    use crate::identity::key;
+pub(crate) fn encode_lists(lists: &[(&[u8], &[u64])]) -> (Vec<BlockEntry>, Vec<u8>) {
+    use crate::identity::uid_hash;
     use crate::list::List;
-    use crate::lists::Ends;
+    use crate::lists::Endpoints;
 
     let mut shard = Lists::default();
     for (uid, numbers) in lists {
-        let mut list = List::new(shard.begin(key(uid), Ends::None));
+        let mut list = List::new(shard.begin(uid_hash(uid), Endpoints::None));
         numbers.iter().for_each(|number| list.add(*number));
         shard.end(&list);
     }
@@ -423,14 +428,15 @@ mod tests {
         }
     }
 
-    /// The index of connections of one packet each, in two shards.
-    fn built(connections: u64, most: usize, finish: bool) -> Result<IndexSize, Error> {
-        let name = format!("gannet-{}-index-{connections}-{most}-{finish}", std::process::id());
+    /// Builds the index of connections of one packet each, in two shards.
+    fn built(connections: u64, max_memory: usize, finish: bool) -> Result<IndexSize, Error> {
+        let name =
+            format!("gannet-{}-index-{connections}-{max_memory}-{finish}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();
         let capture = folder.join("a.pcap");
         fs::write(&capture, b"capture").unwrap();
-        let builder = Builder::with_limit(Analysis::default(), most);
+        let builder = Builder::with_limit(Analysis::default(), max_memory);
         let host = Addr::from_slice(&[10, 0, 0, 1]).unwrap();
         let id = ConnId { orig_h: host, orig_p: 1, resp_h: host, resp_p: 2 };
         let mut shards = [builder.shard(), builder.shard()];
@@ -457,7 +463,7 @@ mod tests {
 
     #[test]
     fn an_index_without_the_lists_of_some_shard_is_not_written() {
-        assert!(matches!(built(10, MOST, false), Err(Error::Unfinished(1))));
+        assert!(matches!(built(10, MAX_MEMORY, false), Err(Error::Unfinished(1))));
     }
 
     #[test]
@@ -471,7 +477,7 @@ mod tests {
                 let path = &path;
                 scope.spawn(move || {
                     for _ in 0..10 {
-                        whole(path, &[part, part]).unwrap();
+                        write_atomically(path, &[part, part]).unwrap();
                     }
                 });
             }

@@ -1,4 +1,4 @@
-//! Collecting the packets of connections, as shards report them.
+//! Collects the packets of connections that shards report.
 
 use std::mem;
 use std::sync::Arc;
@@ -14,39 +14,39 @@ use gannet_base::UidMap;
 use gannet_engine::ShardIndex;
 
 use crate::error::Error;
-use crate::identity::key_of;
+use crate::identity::hash_of_uid;
 use crate::list::List;
-use crate::lists::Ends;
+use crate::lists::Endpoints;
 use crate::lists::Lists;
 
-/// The lists of shards that have finished, and the memory of all.
+/// The lists of finished shards, and the memory use of all shards.
 #[derive(Debug)]
 pub(crate) struct Shared {
     finished: Mutex<Vec<Lists>>,
-    /// Shards that have not finished.
+    /// Number of shards that have not finished.
     open: AtomicUsize,
-    /// Bytes of all lists, about.
+    /// Approximate memory of all lists, in bytes.
     bytes: AtomicUsize,
-    /// The most bytes.
-    most: usize,
+    /// Maximum of `bytes`.
+    max_memory: usize,
 }
 
 impl Shared {
-    /// Of an index of at most this many bytes.
-    pub(crate) fn new(most: usize) -> Self {
+    /// State for lists of at most `max_memory` bytes.
+    pub(crate) fn new(max_memory: usize) -> Self {
         let (open, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { finished: Mutex::default(), open, bytes, most }
+        Self { finished: Mutex::default(), open, bytes, max_memory }
     }
 
-    /// The collector of one more shard.
+    /// Adds a shard and returns its collector.
     pub(crate) fn collector(self: &Arc<Self>) -> Collector {
         self.open.fetch_add(1, Ordering::Relaxed);
         Collector::new(Arc::clone(self))
     }
 
-    /// Counts bytes. Returns whether all of them fit.
+    /// Adds to the memory use. Returns whether it is within the limit.
     pub(crate) fn count(&self, bytes: usize) -> bool {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_memory
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -59,49 +59,49 @@ impl Shared {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The lists of all shards.
+    /// Takes the lists of all shards.
     pub(crate) fn take(&self) -> Result<Vec<Lists>, Error> {
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         match self.open.load(Ordering::Relaxed) {
-            _ if self.bytes() > self.most => Err(Error::TooLarge(self.most)),
+            _ if self.bytes() > self.max_memory => Err(Error::TooLarge(self.max_memory)),
             0 => Ok(mem::take(&mut *finished)),
             open => Err(Error::Unfinished(open)),
         }
     }
 }
 
-/// What one shard reports.
+/// Collects the packets of one shard.
 #[derive(Debug)]
 pub(crate) struct Collector {
     shared: Arc<Shared>,
     lists: Lists,
-    /// The list of the connection in each slot of the table.
+    /// The list of the connection in each slot of the connection table.
     slots: Vec<List>,
-    /// The lists of tunnels without a connection.
+    /// Lists of tunnels without a connection.
     tunnels: Vec<List>,
-    /// The numbers of the lists of tunnels, by uid.
+    /// List numbers of tunnels, by uid.
     by_uid: UidMap<u32>,
-    /// The last packet, and its last list: see [`list`](Self::list).
+    /// The last packet and the number of the last list that it was added to: see [`list`](Self::list).
     last: (u64, u32),
-    /// The last packet that several lists have, and these lists without the last one.
+    /// The last packet that was added to several lists, and these lists without the last one.
     others: (u64, Vec<u32>),
-    /// The last packet that may complete a datagram.
+    /// The last packet that was marked because it may complete a datagram.
     marked: u64,
-    /// Bytes of memory that the shared count does not have yet.
+    /// Memory that is not added to the shared memory use yet, in bytes.
     bytes: usize,
-    /// It takes no more: all lists together have too many bytes, or the analysis has ended.
+    /// Whether nothing more is collected: the memory limit is reached, or the analysis has ended.
     is_full: bool,
     has_finished: bool,
 }
 
-/// The number of no list.
-const NONE: u32 = u32::MAX >> 1;
+/// List number that stands for no list.
+const NO_LIST: u32 = u32::MAX >> 1;
 
-/// Slots for whose lists memory is reserved with the first one: a MiB, so that they need not be copied when more come.
-const SLOTS: usize = 16 << 10;
+/// Initial capacity for slots: their lists take 1 MiB. Without it, lists would often be copied as the table grows.
+const INITIAL_SLOTS: usize = 16 << 10;
 
-/// Bytes that are counted together.
-const COUNTED: usize = 16 << 10;
+/// Number of bytes after which the shared memory use is updated.
+const COUNT_INTERVAL: usize = 16 << 10;
 
 impl Collector {
     fn new(shared: Arc<Shared>) -> Self {
@@ -111,7 +111,7 @@ impl Collector {
             slots: Vec::new(),
             tunnels: Vec::new(),
             by_uid: UidMap::default(),
-            last: (u64::MAX, NONE),
+            last: (u64::MAX, NO_LIST),
             others: (u64::MAX, Vec::new()),
             marked: u64::MAX,
             bytes: 0,
@@ -120,15 +120,15 @@ impl Collector {
         }
     }
 
-    /// Counts memory, and frees it if there is too much. Returns whether there is enough.
+    /// Counts memory; frees all lists if the limit is exceeded. Returns whether memory is left.
     #[inline]
     fn count(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
-        self.bytes < COUNTED || self.count_together()
+        self.bytes < COUNT_INTERVAL || self.flush_count()
     }
 
     #[cold]
-    fn count_together(&mut self) -> bool {
+    fn flush_count(&mut self) -> bool {
         if !self.shared.count(mem::take(&mut self.bytes)) {
             self.is_full = true;
             self.lists = Lists::default();
@@ -143,7 +143,7 @@ impl Collector {
         self.by_uid = UidMap::default();
     }
 
-    /// A list by its number: those of connections have the slot, those of tunnels the complement of their number.
+    /// A list by its number: the slot of a connection, or the complement of the index of a tunnel.
     fn list(&mut self, number: u32) -> Option<&mut List> {
         match self.slots.get_mut(number as usize) {
             Some(list) => Some(list),
@@ -151,24 +151,24 @@ impl Collector {
         }
     }
 
-    /// The list of a new tunnel without a connection.
+    /// Begins the list of a new tunnel without a connection; returns its number.
     fn new_tunnel(&mut self, uid: Uid) -> Option<u32> {
         if self.is_full || !self.count(Lists::BYTES + size_of::<(Uid, u32)>()) {
             return None;
         }
-        let position = self.lists.begin(key_of(uid), Ends::None);
+        let position = self.lists.begin(hash_of_uid(uid), Endpoints::None);
         let number = !(self.tunnels.len() as u32);
         self.tunnels.push(List::new(position));
         self.by_uid.insert(uid, number);
         Some(number)
     }
 
-    /// Adds a packet to another list, or one that is marked.
+    /// Adds a packet to a further list, or a packet that is marked.
     #[cold]
     #[inline(never)]
     fn add_again(&mut self, packet: u64, number: u32) {
         let is_marked = self.marked == packet;
-        if !is_marked && self.last.1 != number && self.last.1 != NONE {
+        if !is_marked && self.last.1 != number && self.last.1 != NO_LIST {
             if self.others.0 != packet {
                 self.others.0 = packet;
                 self.others.1.clear();
@@ -183,24 +183,25 @@ impl Collector {
         if packet > list.last()
             && let Some(distance) = list.push(packet)
         {
-            self.put(number, distance);
+            self.push_distance(number, distance);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn put(&mut self, number: u32, distance: u64) {
+    fn push_distance(&mut self, number: u32, distance: u64) {
         if let Some(list) = self.list(number) {
-            let more = list.put(distance);
+            let more = list.push_distance(distance);
             if more > 0 {
                 self.count(more);
             }
         }
     }
 
-    /// Marks the list of a connection that has ended. It may have the current packet, which may be marked later.
+    /// Marks the list of a connection that has ended and removes it from the lists of the current packet, which may be
+    /// marked later.
     #[cold]
-    fn leave(&mut self, slot: u32) {
+    fn detach(&mut self, slot: u32) {
         if let Some(list) = self.list(slot) {
             list.mark();
         }
@@ -208,7 +209,7 @@ impl Collector {
         others
             .chain([&mut self.last.1])
             .filter(|list| **list == slot)
-            .for_each(|list| *list = NONE);
+            .for_each(|list| *list = NO_LIST);
     }
 }
 
@@ -220,15 +221,15 @@ impl ShardIndex for Collector {
         let at = slot as usize;
         if at >= self.slots.len() {
             if self.slots.capacity() == 0 {
-                self.slots.reserve(SLOTS);
+                self.slots.reserve(INITIAL_SLOTS);
             }
-            // A slot without a connection has a list that is not in the index.
-            self.slots.resize_with(at + 1, || List::new(NONE));
+            // The list of a slot without a connection is not written to the index.
+            self.slots.resize_with(at + 1, || List::new(NO_LIST));
         }
         if slot == self.last.1 || self.others.0 == self.last.0 && self.others.1.contains(&slot) {
-            self.leave(slot);
+            self.detach(slot);
         }
-        let position = self.lists.begin(key_of(uid), Ends::new(id, proto));
+        let position = self.lists.begin(hash_of_uid(uid), Endpoints::new(id, proto));
         let Some(list) = self.slots.get_mut(at) else { return };
         self.lists.end(list);
         list.begin(position);
@@ -241,7 +242,7 @@ impl ShardIndex for Collector {
         let Some(list) = self.slots.get_mut(slot as usize) else { return };
         self.last = (number, slot);
         if let Some(distance) = list.push(number) {
-            self.put(slot, distance);
+            self.push_distance(slot, distance);
         }
     }
 
@@ -249,7 +250,7 @@ impl ShardIndex for Collector {
         let known = self.by_uid.get(&uid).copied();
         let Some(list) = known.or_else(|| self.new_tunnel(uid)) else { return };
         if number != self.last.0 {
-            self.last = (number, NONE);
+            self.last = (number, NO_LIST);
         }
         self.add_again(number, list);
     }
@@ -260,7 +261,7 @@ impl ShardIndex for Collector {
         }
         self.marked = number;
         if self.last.0 != number {
-            self.last = (number, NONE);
+            self.last = (number, NO_LIST);
             return;
         }
         let (packet, others) = mem::take(&mut self.others);
@@ -274,7 +275,7 @@ impl ShardIndex for Collector {
 
     fn piece(&mut self, number: u64, piece: u64) {
         if !self.is_full {
-            self.lists.pieces.push((number, piece));
+            self.lists.fragments.push((number, piece));
             self.count(size_of::<(u64, u64)>());
         }
     }
@@ -307,11 +308,11 @@ mod tests {
     use gannet_base::UidSource;
 
     use super::*;
-    use crate::lists::add_pieces;
+    use crate::lists::add_fragments;
 
-    /// Collectors of an index of at most `most` bytes.
-    fn collectors<const N: usize>(most: usize) -> (Arc<Shared>, [Collector; N]) {
-        let shared = Arc::new(Shared::new(most));
+    /// Collectors of lists of at most `max_memory` bytes.
+    fn collectors<const N: usize>(max_memory: usize) -> (Arc<Shared>, [Collector; N]) {
+        let shared = Arc::new(Shared::new(max_memory));
         let collector = |_| shared.collector();
         (Arc::clone(&shared), [(); N].map(collector))
     }
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn nothing_is_collected_for_a_full_index() {
-        let (shared, [mut collector]) = collectors(COUNTED);
+        let (shared, [mut collector]) = collectors(COUNT_INTERVAL);
         for number in 1..=100_000 {
             begin(&mut collector, number as u32, number);
             collector.packet(number, number as u32);
@@ -359,9 +360,9 @@ mod tests {
         }
         assert!(collector.is_full && collector.slots.is_empty() && collector.tunnels.is_empty());
         assert_eq!(collector.lists.len(), 0);
-        assert!(collector.lists.errors.is_empty() && collector.lists.pieces.is_empty());
+        assert!(collector.lists.errors.is_empty() && collector.lists.fragments.is_empty());
         collector.finish();
-        assert!(matches!(shared.take(), Err(Error::TooLarge(COUNTED))));
+        assert!(matches!(shared.take(), Err(Error::TooLarge(COUNT_INTERVAL))));
     }
 
     #[test]
@@ -369,7 +370,7 @@ mod tests {
         let (shared, [mut a, mut b]) = collectors(1 << 30);
         (0..3).for_each(|slot| begin(&mut a, slot, slot.into()));
         (3..6).for_each(|slot| begin(&mut b, slot, slot.into()));
-        // Of packet 4, which completes a datagram: two before it is marked, and one after it.
+        // Packet 4 completes a datagram. Two lists get it before it is marked, one after that.
         a.packet(1, 2);
         a.packet(4, 0);
         a.packet(4, 1);
@@ -378,16 +379,16 @@ mod tests {
         a.piece(4, 3);
         a.packet(4, 2);
         a.packet(9, 0);
-        // The other shard has a part of it, which the first one handed over.
+        // The other shard has an inner packet of it, which the first one passed on.
         b.packet(3, 4);
         b.mark(4);
         b.packet(4, 4);
         b.packet(5, 5);
         [a, b].iter_mut().for_each(ShardIndex::finish);
         let mut shards = shared.take().unwrap();
-        add_pieces(&mut shards);
+        add_fragments(&mut shards);
         assert_eq!(shards[0].packets(), [vec![2, 3, 4, 9], vec![2, 3, 4], vec![1, 2, 3, 4]]);
-        // A list without packets is none.
+        // A list without packets is omitted.
         assert_eq!(shards[1].packets(), [vec![2, 3, 4], vec![5]]);
     }
 
@@ -408,7 +409,7 @@ mod tests {
             collector.packet(4, 0);
             collector.finish();
             let mut shards = shared.take().unwrap();
-            add_pieces(&mut shards);
+            add_fragments(&mut shards);
             let another = has_another.then(|| vec![2, 3]);
             let expected: Vec<_> =
                 [Some(vec![2, 3]), another, Some(vec![2, 3, 4])].into_iter().flatten().collect();

@@ -6,38 +6,38 @@ use crate::analysis::Analysis;
 /// Errors of an index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It does not exist.
+    /// The index does not exist.
     #[error("{0} has no index: gannet index {0} makes one")]
     Missing(PathBuf),
     /// A file cannot be read or written.
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
-    /// The file is no index, or is cut or damaged.
+    /// The file is not an index, or it is truncated or damaged.
     #[error("{0} is damaged: {1}; run gannet index again")]
     Damaged(PathBuf, &'static str),
     /// Another version wrote it.
     #[error("{0} is of version {1}, and this gannet reads version {2}; run gannet index again")]
     Version(PathBuf, u32, u32),
-    /// The capture is not the one that was indexed.
+    /// The capture differs from the one that was indexed.
     #[error("{0} does not fit its capture: {1}; run gannet index again")]
     Unfit(PathBuf, &'static str),
     /// An analysis with other options made it.
     #[error(
-        "{index} was made with {made}, and what is asked for with {asked}: give the options that it was made with, or \
-         make it again with the others"
+        "{index} was made with {made}, and this analysis uses {requested}: use the options of the index, or make it \
+         again with the others"
     )]
     Analysis {
         /// The index.
         index: PathBuf,
         /// The options that it was made with.
         made: Analysis,
-        /// The options of what asks it.
-        asked: Analysis,
+        /// The options of the analysis that uses it.
+        requested: Analysis,
     },
     /// The capture cannot be read.
     #[error(transparent)]
     Capture(#[from] gannet_capture::Error),
-    /// The lists of an index would take more memory than they may.
+    /// The lists of an index would exceed the memory limit.
     #[error("the index would take more than {0} bytes of memory")]
     TooLarge(usize),
     /// Shards have not reported the end of the analysis.

@@ -1,4 +1,4 @@
-//! Reading an index.
+//! Reading of index files.
 
 use std::fs::File;
 use std::io;
@@ -15,70 +15,70 @@ use crate::analysis::Analysis;
 use crate::error::Error;
 use crate::header::HEADER;
 use crate::header::Header;
-use crate::header::take;
+use crate::header::take_array;
 use crate::identity::Identity;
-use crate::identity::check;
-use crate::identity::key;
+use crate::identity::checksum;
+use crate::identity::uid_hash;
 use crate::path_of;
 use crate::restarts;
 use crate::restarts::Point;
 use crate::restarts::Restarts;
 use crate::varint;
 
-/// Packets from one known offset to the next, if all can be known.
-pub(crate) const EVERY: usize = 64;
-/// Bytes of a block, about.
+/// Number of packets from one recorded offset to the next, in formats where the offset of any packet is known.
+pub(crate) const OFFSET_INTERVAL: usize = 64;
+/// Approximate size of a block, in bytes.
 pub(crate) const BLOCK: usize = 4 << 10;
 
-/// A block of lists, as the table has it.
+/// An entry in the table of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// The first key.
+pub(crate) struct BlockEntry {
+    /// The first key in the block.
     pub(crate) first: u64,
-    /// Its start, relative to the first block.
+    /// Offset of the block, relative to the first block.
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    pub(crate) check: u32,
+    pub(crate) checksum: u32,
 }
 
-/// Bytes of a block in the table.
-pub(crate) const ENTRY: usize = 24;
-/// Bytes of an offset entry: a packet's number and its offset.
-pub(crate) const PLACE: u64 = 16;
-/// Offset entries that are read at a time.
-const PLACES: u64 = 256;
+/// Size of a [`BlockEntry`], in bytes.
+pub(crate) const BLOCK_ENTRY: usize = 24;
+/// Size of an offset entry, in bytes: a packet's number and its offset.
+pub(crate) const OFFSET_ENTRY: u64 = 16;
+/// Number of offset entries that are read at a time.
+const OFFSETS_PER_READ: u64 = 256;
 
-impl Entry {
-    pub(crate) fn bytes(&self) -> [u8; ENTRY] {
-        let mut out = [0; ENTRY];
+impl BlockEntry {
+    pub(crate) fn bytes(&self) -> [u8; BLOCK_ENTRY] {
+        let mut out = [0; BLOCK_ENTRY];
         out[..8].copy_from_slice(&self.first.to_le_bytes());
         out[8..16].copy_from_slice(&self.offset.to_le_bytes());
         out[16..20].copy_from_slice(&self.len.to_le_bytes());
-        out[20..].copy_from_slice(&self.check.to_le_bytes());
+        out[20..].copy_from_slice(&self.checksum.to_le_bytes());
         out
     }
 
-    fn read(bytes: &[u8; ENTRY]) -> Option<Self> {
+    fn read(bytes: &[u8; BLOCK_ENTRY]) -> Option<Self> {
         let mut rest = &bytes[..];
         Some(Self {
-            first: u64::from_le_bytes(take(&mut rest)?),
-            offset: u64::from_le_bytes(take(&mut rest)?),
-            len: u32::from_le_bytes(take(&mut rest)?),
-            check: u32::from_le_bytes(take(&mut rest)?),
+            first: u64::from_le_bytes(take_array(&mut rest)?),
+            offset: u64::from_le_bytes(take_array(&mut rest)?),
+            len: u32::from_le_bytes(take_array(&mut rest)?),
+            checksum: u32::from_le_bytes(take_array(&mut rest)?),
         })
     }
 }
 
-/// An index that fits its capture.
+/// An open index.
 #[derive(Debug)]
 pub struct Index<R = File> {
     path: PathBuf,
     header: Header,
     file: R,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     size: u64,
-    /// Some packets with known offsets, by their numbers, as they were read last.
-    places: Vec<(u64, u64)>,
+    /// The offset entries that were read last: packet numbers and offsets.
+    offsets: Vec<(u64, u64)>,
 }
 
 impl Index {
@@ -90,35 +90,35 @@ impl Index {
         let path = path_of(capture);
         let file = File::open(&path).map_err(|e| match (e.kind(), capture.metadata()) {
             (io::ErrorKind::NotFound, Ok(_)) => Error::Missing(capture.to_owned()),
-            // The capture itself is missing, or nothing in its folder may be read.
+            // The capture itself is missing or cannot be accessed.
             (io::ErrorKind::NotFound, Err(e)) => Error::Io(capture.to_owned(), e),
             _ => Error::Io(path.clone(), e),
         })?;
         let size = file.metadata().map_err(|e| Error::Io(path.clone(), e))?.len();
         let index = Index::from_read(file, size, path)?;
-        let now = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
-        let was = index.header.identity;
-        let unfit = |what| Err(Error::Unfit(index.path.clone(), what));
+        let current = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
+        let indexed = index.header.identity;
+        let mismatch = |what| Err(Error::Unfit(index.path.clone(), what));
         match () {
-            () if now.size > was.size => unfit("the capture has grown"),
-            () if now.size < was.size => unfit("the capture has shrunk"),
-            () if now.hash != was.hash => unfit("the capture has changed"),
+            () if current.size > indexed.size => mismatch("the capture has grown"),
+            () if current.size < indexed.size => mismatch("the capture has shrunk"),
+            () if current.hash != indexed.hash => mismatch("the capture has changed"),
             () => Ok(index),
         }
     }
 }
 
 impl<R: Read + Seek> Index<R> {
-    /// An index of `size` bytes, whose errors name this path.
+    /// Reads an index of `size` bytes. Errors contain `path`.
     pub fn from_read(mut file: R, size: u64, path: PathBuf) -> Result<Self, Error> {
         let mut head = Vec::new();
         let read = file.by_ref().take(HEADER as u64).read_to_end(&mut head);
         read.map_err(|e| Error::Io(path.clone(), e))?;
         let header = Header::read(&head, &path)?;
-        let index = Self { path, header, file, size, places: Vec::new() };
-        match index.blocks_begin() {
+        let index = Self { path, header, file, size, offsets: Vec::new() };
+        match index.blocks_start() {
             Some(begin) if begin <= size => Ok(index),
-            _ => Err(index.damaged("it is cut")),
+            _ => Err(index.damaged("it is truncated")),
         }
     }
 
@@ -126,90 +126,93 @@ impl<R: Read + Seek> Index<R> {
         Error::Damaged(self.path.clone(), what)
     }
 
-    fn places_begin(&self) -> Option<u64> {
+    fn offsets_start(&self) -> Option<u64> {
         (HEADER as u64).checked_add(self.header.head)
     }
 
-    fn points_begin(&self) -> Option<u64> {
-        self.places_begin()?.checked_add(self.header.places.checked_mul(PLACE)?)
+    fn points_start(&self) -> Option<u64> {
+        self.offsets_start()?.checked_add(self.header.offsets.checked_mul(OFFSET_ENTRY)?)
     }
 
-    fn windows_begin(&self) -> Option<u64> {
-        self.points_begin()?.checked_add(self.header.points.checked_mul(restarts::POINT as u64)?)
+    fn windows_start(&self) -> Option<u64> {
+        self.points_start()?
+            .checked_add(self.header.points.checked_mul(restarts::POINT_ENTRY as u64)?)
     }
 
-    fn table_begins(&self) -> Option<u64> {
-        self.windows_begin()?.checked_add(self.header.windows)
+    fn table_start(&self) -> Option<u64> {
+        self.windows_start()?.checked_add(self.header.windows)
     }
 
-    fn blocks_begin(&self) -> Option<u64> {
-        self.table_begins()?.checked_add(self.header.blocks.checked_mul(ENTRY as u64)?)
+    fn blocks_start(&self) -> Option<u64> {
+        self.table_start()?.checked_add(self.header.blocks.checked_mul(BLOCK_ENTRY as u64)?)
     }
 
-    /// Bytes at an offset of the file.
-    fn at(&mut self, place: Option<u64>, len: u64) -> Result<Vec<u8>, Error> {
-        let end = place.and_then(|place| place.checked_add(len));
-        let Some((place, _)) = place.zip(end.filter(|end| *end <= self.size)) else {
-            return Err(self.damaged("it is cut"));
+    /// Reads `len` bytes at an offset of the file.
+    fn read_at(&mut self, offset: Option<u64>, len: u64) -> Result<Vec<u8>, Error> {
+        let end = offset.and_then(|offset| offset.checked_add(len));
+        let Some((offset, _)) = offset.zip(end.filter(|end| *end <= self.size)) else {
+            return Err(self.damaged("it is truncated"));
         };
         let mut bytes = Vec::new();
-        let sought = self.file.seek(SeekFrom::Start(place));
+        let sought = self.file.seek(SeekFrom::Start(offset));
         let read = sought.and_then(|_| self.file.by_ref().take(len).read_to_end(&mut bytes));
         match read {
             Err(e) => Err(Error::Io(self.path.clone(), e)),
-            Ok(n) if (n as u64) < len => Err(self.damaged("it is cut")),
+            Ok(n) if (n as u64) < len => Err(self.damaged("it is truncated")),
             Ok(_) => Ok(bytes),
         }
     }
 
-    /// Checks that the index was made by an analysis with these options.
+    /// Checks that an analysis with these options made the index.
     ///
     /// # Errors
-    /// If it was not: its uids, or their packets, may be others.
+    /// If the options differ: then uids or their packets may differ, too.
     pub fn check(&self, analysis: Analysis) -> Result<(), Error> {
-        let made = self.header.analysis;
-        if made == analysis {
+        let built_with = self.header.analysis;
+        if built_with == analysis {
             return Ok(());
         }
-        Err(Error::Analysis { index: self.path.clone(), made, asked: analysis })
+        Err(Error::Analysis { index: self.path.clone(), made: built_with, requested: analysis })
     }
 
-    /// Packets of the capture.
+    /// Number of packets in the capture.
     pub fn total(&self) -> u64 {
         self.header.packets
     }
 
-    /// Fragments that may be missing from their connections: there were too many at a time.
+    /// Number of fragments that may be missing from their connections, because the limit of pending fragments was
+    /// reached.
     pub fn forgotten(&self) -> u64 {
         self.header.forgotten
     }
 
-    /// The numbers of the packets of a connection or tunnel, in order; `None` if the capture has no such one.
+    /// The packet numbers of a connection or tunnel, in order; `None` if the capture has no such uid.
     pub fn packets(&mut self, uid: &[u8]) -> Result<Option<Vec<u64>>, Error> {
-        let wanted = key(uid);
-        let Some(entry) = self.block_of(wanted)? else { return Ok(None) };
-        let place = self.blocks_begin().and_then(|begin| begin.checked_add(entry.offset));
-        let block = self.at(place, entry.len.into())?;
-        if check(&block) as u32 != entry.check {
-            return Err(self.damaged("a list is not what was written"));
+        let target = uid_hash(uid);
+        let Some(entry) = self.find_block(target)? else { return Ok(None) };
+        let offset = self.blocks_start().and_then(|begin| begin.checked_add(entry.offset));
+        let block = self.read_at(offset, entry.len.into())?;
+        if checksum(&block) as u32 != entry.checksum {
+            return Err(self.damaged("the checksum of a list is wrong"));
         }
         let total = self.header.packets;
-        find(&block, entry.first, wanted, total).map_err(|()| self.damaged("a list does not end"))
+        find_list(&block, entry.first, target, total)
+            .map_err(|()| self.damaged("a list does not end"))
     }
 
-    /// The block that a key is in, if it is in any.
-    fn block_of(&mut self, wanted: u64) -> Result<Option<Entry>, Error> {
-        let begin = self.table_begins();
-        // The first `from` blocks begin at or before the key, those from `to` on behind it.
+    /// Finds the only block that may contain a key.
+    fn find_block(&mut self, target: u64) -> Result<Option<BlockEntry>, Error> {
+        let begin = self.table_start();
+        // Invariant: blocks before `from` begin at or before the key, blocks from `to` on begin after it.
         let (mut from, mut to) = (0, self.header.blocks);
         let mut found = None;
         while from < to {
             let at = from + (to - from) / 2;
-            let place = begin.and_then(|begin| begin.checked_add(at * ENTRY as u64));
-            let bytes = self.at(place, ENTRY as u64)?;
-            let entry = bytes.first_chunk().and_then(Entry::read);
-            let Some(entry) = entry else { return Err(self.damaged("it is cut")) };
-            if entry.first <= wanted {
+            let offset = begin.and_then(|begin| begin.checked_add(at * BLOCK_ENTRY as u64));
+            let bytes = self.read_at(offset, BLOCK_ENTRY as u64)?;
+            let entry = bytes.first_chunk().and_then(BlockEntry::read);
+            let Some(entry) = entry else { return Err(self.damaged("it is truncated")) };
+            if entry.first <= target {
                 (found, from) = (Some(entry), at + 1);
             } else {
                 to = at;
@@ -218,93 +221,96 @@ impl<R: Read + Seek> Index<R> {
         Ok(found)
     }
 
-    /// Whether packets have known offsets. Otherwise the capture has to be read from its beginning.
+    /// Whether packet offsets are recorded. Otherwise the capture has to be read from its beginning.
     pub(crate) fn is_seekable(&self) -> bool {
         self.header.seekable
     }
 
-    /// The packets between two known offsets among which this one is.
+    /// The group of packets between two recorded offsets that contains a packet.
     pub(crate) fn group(&mut self, number: u64) -> Result<Group, Error> {
-        let is_among = |places: &[(u64, u64)]| {
-            let ends = places.first().zip(places.last());
+        let contains = |offsets: &[(u64, u64)]| {
+            let ends = offsets.first().zip(offsets.last());
             ends.is_some_and(|(first, last)| first.0 <= number && number < last.0)
         };
-        if !is_among(&self.places) {
-            self.read_places(number)?;
+        if !contains(&self.offsets) {
+            self.read_offsets(number)?;
         }
-        let at = self.places.partition_point(|place| place.0 <= number);
-        let before = at.checked_sub(1).and_then(|at| self.places.get(at));
-        match (before, self.places.get(at)) {
+        let at = self.offsets.partition_point(|offset| offset.0 <= number);
+        let before = at.checked_sub(1).and_then(|at| self.offsets.get(at));
+        match (before, self.offsets.get(at)) {
             (Some(&(first, from)), Some(&(next, to))) => Ok(Group { first, next, from, to }),
-            _ => Err(self.damaged("its places are out of order")),
+            _ => Err(self.damaged("its offsets are out of order")),
         }
     }
 
-    /// Reads the places around a packet: a lookup does not read those of all packets.
-    fn read_places(&mut self, number: u64) -> Result<(), Error> {
-        let (begin, count) = (self.places_begin(), self.header.places);
-        let place = |at: u64| begin.and_then(|begin| begin.checked_add(at.checked_mul(PLACE)?));
-        let parse = |bytes: &[u8; PLACE as usize]| {
+    /// Reads the offset entries around a packet; a lookup does not read all of them.
+    fn read_offsets(&mut self, number: u64) -> Result<(), Error> {
+        let (begin, count) = (self.offsets_start(), self.header.offsets);
+        let offset =
+            |at: u64| begin.and_then(|begin| begin.checked_add(at.checked_mul(OFFSET_ENTRY)?));
+        let parse = |bytes: &[u8; OFFSET_ENTRY as usize]| {
             let mut rest = &bytes[..];
-            let mut number = || take(&mut rest).map_or(0, u64::from_le_bytes);
+            let mut number = || take_array(&mut rest).map_or(0, u64::from_le_bytes);
             (number(), number())
         };
-        // The last chunk that begins at or before the packet.
-        let (mut from, mut to) = (0, count.div_ceil(PLACES));
+        // Binary search for the last chunk of entries that begins at or before the packet.
+        let (mut from, mut to) = (0, count.div_ceil(OFFSETS_PER_READ));
         while to - from > 1 {
             let at = from + (to - from) / 2;
-            let bytes = self.at(place(at * PLACES), PLACE)?;
+            let bytes = self.read_at(offset(at * OFFSETS_PER_READ), OFFSET_ENTRY)?;
             let first = bytes.first_chunk().map_or(0, |bytes| parse(bytes).0);
             if first <= number { from = at } else { to = at }
         }
-        // With the first one of the next chunk, where the last group ends.
-        let (from, to) = (from * PLACES, count.min((from + 1) * PLACES + 1));
-        let bytes = self.at(place(from), (to - from) * PLACE)?;
-        self.places = bytes.as_chunks().0.iter().map(parse).collect();
+        // Include the first entry of the next chunk, where the last group ends.
+        let (from, to) = (from * OFFSETS_PER_READ, count.min((from + 1) * OFFSETS_PER_READ + 1));
+        let bytes = self.read_at(offset(from), (to - from) * OFFSET_ENTRY)?;
+        self.offsets = bytes.as_chunks().0.iter().map(parse).collect();
         if to == count {
-            // Where decompressed bytes end is not known.
+            // The size of the decompressed capture is not known.
             let end = self.header.compression.map_or(self.header.identity.size, |_| u64::MAX);
-            self.places.push((self.header.packets.saturating_add(1), end));
+            self.offsets.push((self.header.packets.saturating_add(1), end));
         }
-        let begins = from > 0 || self.places.first().is_some_and(|first| first.0 == 1);
-        if !begins || !self.places.is_sorted() {
-            self.places.clear();
-            return Err(self.damaged("its places are out of order"));
+        let begins = from > 0 || self.offsets.first().is_some_and(|first| first.0 == 1);
+        if !begins || !self.offsets.is_sorted() {
+            self.offsets.clear();
+            return Err(self.damaged("its offsets are out of order"));
         }
         Ok(())
     }
 
-    /// The compression of the capture, if its packets have places in the decompressed data.
+    /// The compression of the capture, if packet offsets refer to the decompressed data.
     pub(crate) fn compression(&self) -> Option<Compression> {
         self.header.compression
     }
 
     /// The restart points of a compressed capture, in order.
     pub(crate) fn points(&mut self) -> Result<Vec<Point>, Error> {
-        let len = self.header.points.checked_mul(restarts::POINT as u64);
-        let table = self.at(self.points_begin(), len.unwrap_or(u64::MAX))?;
+        let len = self.header.points.checked_mul(restarts::POINT_ENTRY as u64);
+        let table = self.read_at(self.points_start(), len.unwrap_or(u64::MAX))?;
         Restarts::read(&table).ok_or_else(|| self.damaged("its restart points are out of order"))
     }
 
-    /// A restart point with its window.
+    /// Reads a restart point with its window.
     pub(crate) fn restart(&mut self, point: &Point) -> Result<RestartPoint, Error> {
         let end = point.start.checked_add(point.len.into());
         if end.is_none_or(|end| end > self.header.windows) {
-            return Err(self.damaged("a restart point is cut"));
+            return Err(self.damaged("a restart point is truncated"));
         }
-        let place = self.windows_begin().and_then(|begin| begin.checked_add(point.start));
-        let window = self.at(place, point.len.into())?;
-        point.with(window).ok_or_else(|| self.damaged("a restart point is not what was written"))
+        let offset = self.windows_start().and_then(|begin| begin.checked_add(point.start));
+        let window = self.read_at(offset, point.len.into())?;
+        point
+            .with_window(window)
+            .ok_or_else(|| self.damaged("the checksum of a restart point is wrong"))
     }
 
     /// The bytes of the capture before its first packet.
     pub(crate) fn head(&mut self) -> Result<Vec<u8>, Error> {
-        self.at(Some(HEADER as u64), self.header.head)
+        self.read_at(Some(HEADER as u64), self.header.head)
     }
 }
 
-/// Reads bytes as an index, unchanged and behind a valid header; returns whether there was no
-/// error. For fuzzing.
+/// Reads bytes as an index, both as they are and as the body after a valid header. Returns whether there was no error.
+/// For fuzzing.
 #[doc(hidden)]
 pub fn exercise(bytes: &[u8]) -> bool {
     let read = |bytes: &[u8]| {
@@ -324,27 +330,27 @@ pub fn exercise(bytes: &[u8]) -> bool {
             && points
     };
     let mut rest = bytes;
-    let mut number = || take(&mut rest).map(|[v]: [u8; 1]| u64::from(v));
+    let mut number = || take_array(&mut rest).map(|[v]: [u8; 1]| u64::from(v));
     let identity = Identity { size: u64::MAX, hash: 0 };
     let built = (|| {
-        let (packets, head, places) = (number()?, number()?, number()?);
+        let (packets, head, offsets) = (number()?, number()?, number()?);
         let (points, windows, blocks) = (number()?, number()?, number()?);
         let compression = [None, Some(Compression::Gzip), Some(Compression::Zstd)];
         let compression = *compression.get(number()? as usize % 3)?;
         let (seekable, forgotten) = (true, 0);
-        let of = (packets, forgotten, head, places, points, windows, blocks);
-        Some(header(compression, seekable, identity, of))
+        let counts = (packets, forgotten, head, offsets, points, windows, blocks);
+        Some(header(compression, seekable, identity, counts))
     })();
-    let sound = built.is_some_and(|header| read(&[&header.bytes(), rest].concat()));
-    read(bytes) || sound
+    let is_valid = built.is_some_and(|header| read(&[&header.bytes(), rest].concat()));
+    read(bytes) || is_valid
 }
 
-/// A header of these numbers: packets, forgotten fragments, bytes of the head, places, points, bytes of windows, blocks.
+/// Builds a header.
 fn header(
     compression: Option<Compression>,
     seekable: bool,
     identity: Identity,
-    (packets, forgotten, head, places, points, windows, blocks): (
+    (packets, forgotten, head, offsets, points, windows, blocks): (
         u64,
         u64,
         u64,
@@ -362,26 +368,27 @@ fn header(
         packets,
         forgotten,
         head,
-        places,
+        offsets,
         points,
         windows,
         blocks,
     }
 }
 
-/// Packets that lie between two known places.
+/// Packets between two recorded offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Number of the first one.
+    /// Number of the first packet.
     pub(crate) first: u64,
-    /// Number of the first one behind them.
+    /// Number of the first packet after the group.
     pub(crate) next: u64,
+    /// Byte range of the group in the capture.
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
 
-/// The list of a key in a block.
-fn find(block: &[u8], first: u64, wanted: u64, total: u64) -> Result<Option<Vec<u64>>, ()> {
+/// Finds the packet list of a key in a block.
+fn find_list(block: &[u8], first: u64, target: u64, total: u64) -> Result<Option<Vec<u64>>, ()> {
     let (mut rest, mut key) = (block, first);
     while !rest.is_empty() {
         let mut number = || varint::take(&mut rest).ok_or(());
@@ -389,10 +396,10 @@ fn find(block: &[u8], first: u64, wanted: u64, total: u64) -> Result<Option<Vec<
         let (packets, len) = (number()?, number()?);
         let len = usize::try_from(len).map_err(|_| ())?;
         let (list, others) = rest.split_at_checked(len).ok_or(())?;
-        if key == wanted {
+        if key == target {
             return numbers(list, packets, total).ok_or(()).map(Some);
         }
-        if key > wanted {
+        if key > target {
             break;
         }
         rest = others;
@@ -400,7 +407,7 @@ fn find(block: &[u8], first: u64, wanted: u64, total: u64) -> Result<Option<Vec<
     Ok(None)
 }
 
-/// Numbers from their distances: as many as are said, each above the one before, none beyond the last packet.
+/// Decodes packet numbers from deltas; `None` if their count is not `packets`, or they do not increase up to `total`.
 fn numbers(mut list: &[u8], packets: u64, total: u64) -> Option<Vec<u64>> {
     let (mut last, mut out) = (0_u64, Vec::new());
     while !list.is_empty() {
@@ -418,7 +425,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::build::blocks_of;
+    use crate::build::encode_lists;
 
     #[test]
     fn a_missing_capture_is_not_a_missing_index() {
@@ -440,7 +447,7 @@ mod tests {
         lists: &[(&[u8], &[u64])],
         packets: u64,
     ) -> Vec<u8> {
-        let (table, blocks) = blocks_of(lists);
+        let (table, blocks) = encode_lists(lists);
         let identity = Identity { size: 1_000, hash: 7 };
         let point = |offset, window: &[u8]| RestartPoint {
             offset,
@@ -483,9 +490,9 @@ mod tests {
         assert!(index.group(10_001).is_err());
     }
 
-    /// Of places that are read in several chunks, each packet is in the group that a search of all of them finds.
+    /// The group of a packet is found also if offset entries are read in several chunks.
     #[test]
-    fn places_are_found_whatever_their_number() {
+    fn any_number_of_offsets_is_searched() {
         for count in [1, 2, 255, 256, 257, 512, 513, 1_000] {
             let packets = count * 64;
             let identity = Identity { size: 1 << 20, hash: 7 };
@@ -508,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn restart_points_come_back_or_are_refused() {
+    fn restart_points_round_trip_or_are_refused() {
         let bytes = packed_file(Some(Compression::Gzip), &[(b"CaaaB", &[1])], 10);
         let mut index = open(&bytes).unwrap();
         assert_eq!(index.compression(), Some(Compression::Gzip));
@@ -519,13 +526,13 @@ mod tests {
         assert_eq!(found, [first, RestartPoint { offset: 50, at: 25, skip: 3, window: none }]);
         let group = Group { first: 1, next: 11, from: 3, to: u64::MAX };
         assert_eq!(index.group(1).unwrap(), group);
-        // The table begins behind the header, the head and the place.
+        // The table begins after the header, the head and one offset entry.
         let table = HEADER + 3 + 16;
         for (at, what) in [
-            (table, "not what was written"),
-            (table + 17, "cut"),
-            (table + 20, "not what was written"),
-            (table + 64, "not what was written"),
+            (table, "is wrong"),
+            (table + 17, "truncated"),
+            (table + 20, "is wrong"),
+            (table + 64, "is wrong"),
             (table + 7, "out of order"),
         ] {
             let mut bytes = bytes.clone();
@@ -538,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_index_is_refused() {
+    fn a_truncated_index_is_refused() {
         let bytes = file(&[(b"CaaaB", &[1, 5, 9]), (b"Cother", &[2])], 10);
         assert!(exercise(&bytes));
         for len in 0..bytes.len() {
@@ -547,7 +554,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any change gives an error, another valid list, or nothing; never a panic.
+        /// Reading a damaged index returns an error, another list or `None`; it never panics.
         #[test]
         fn a_damaged_index_is_read_without_panic(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -565,14 +572,14 @@ mod tests {
             exercise(&bytes);
         }
 
-        /// Any bytes behind a valid header.
+        /// Any bytes after a valid header.
         #[test]
         fn any_tables_and_blocks_are_read_without_panic(
-            packets: u64, head in 0_u64..9, places in 0_u64..4, points in 0_u64..3,
+            packets: u64, head in 0_u64..9, offsets in 0_u64..4, points in 0_u64..3,
             windows in 0_u64..9, blocks in 0_u64..4, rest: Vec<u8>,
         ) {
             let identity = Identity { size: u64::MAX, hash: 7 };
-            let numbers = (packets, 0, head, places, points, windows, blocks);
+            let numbers = (packets, 0, head, offsets, points, windows, blocks);
             let mut bytes = header(Some(Compression::Zstd), true, identity, numbers).bytes();
             bytes.extend_from_slice(&rest);
             exercise(&bytes);

@@ -1,4 +1,4 @@
-//! Identifying the capture that was indexed.
+//! Identification of the indexed capture, and hash functions of an index.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -12,20 +12,20 @@ use gannet_base::Uid;
 use siphasher::sip::SipHasher13;
 use siphasher::sip128;
 
-/// The size of a capture, and a hash of its ends.
+/// The size of a capture, and a hash of its first and last bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     pub size: u64,
-    /// Of its first and last 64 KiB.
+    /// Hash of the first and last 64 KiB.
     pub hash: u128,
 }
 
-/// Bytes of each end that are hashed.
+/// Number of bytes hashed at each end of the file.
 const END: u64 = 64 << 10;
 
 impl Identity {
-    /// Of a file.
+    /// Identifies a file.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
@@ -39,38 +39,38 @@ impl Identity {
     }
 }
 
-/// The key of a uid's text.
-pub(crate) fn key(uid: &[u8]) -> u64 {
-    keyed(KEY).hash(uid)
+/// The key of a uid in the index: a hash of its text.
+pub(crate) fn uid_hash(uid: &[u8]) -> u64 {
+    hasher(UID_KEY).hash(uid)
 }
 
-/// The key of a uid.
-pub(crate) fn key_of(uid: Uid) -> u64 {
+/// Like [`uid_hash`], but from a [`Uid`], without formatting its text.
+pub(crate) fn hash_of_uid(uid: Uid) -> u64 {
     let (text, len) = uid.text();
     let word = |at| text.as_chunks::<8>().0.get(at).map_or(0, |word| u64::from_le_bytes(*word));
-    let mut hasher = keyed(KEY);
-    hasher.write_u64(word(0));
-    hasher.write_u64(word(1));
-    // Nearly all have one or two bytes more.
+    let mut state = hasher(UID_KEY);
+    state.write_u64(word(0));
+    state.write_u64(word(1));
+    // Nearly all uids have 17 or 18 bytes.
     match len {
-        17 => hasher.write_u8(word(2) as u8),
-        18 => hasher.write_u16(word(2) as u16),
-        _ => return key(text.get(..len).unwrap_or_default()),
+        17 => state.write_u8(word(2) as u8),
+        18 => state.write_u16(word(2) as u16),
+        _ => return uid_hash(text.get(..len).unwrap_or_default()),
     }
-    hasher.finish()
+    state.finish()
 }
 
-/// A check of bytes.
-pub(crate) fn check(bytes: &[u8]) -> u64 {
-    keyed(CHECK).hash(bytes)
+/// Checksum of bytes.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    hasher(CHECKSUM_KEY).hash(bytes)
 }
 
-/// The keys of the hashes.
-const KEY: u64 = 2;
-const CHECK: u64 = 3;
+/// SipHash keys.
+const UID_KEY: u64 = 2;
+const CHECKSUM_KEY: u64 = 3;
 
 #[inline]
-fn keyed(key: u64) -> SipHasher13 {
+fn hasher(key: u64) -> SipHasher13 {
     SipHasher13::new_with_keys(0, key)
 }
 
@@ -84,7 +84,7 @@ mod tests {
     fn the_key_of_a_uid_is_that_of_its_text() {
         for packet in 0..10_000 {
             let uid = UidSource::new(1).connection(packet, 0);
-            assert_eq!(key_of(uid), key(uid.to_string().as_bytes()));
+            assert_eq!(hash_of_uid(uid), uid_hash(uid.to_string().as_bytes()));
         }
     }
 }

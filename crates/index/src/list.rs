@@ -1,161 +1,162 @@
-//! The packets of one connection, while more may come.
+//! The packet list of one connection, while packets are added.
 
 use crate::varint;
 
-/// The packets of one connection, in order: a line of a cache, in which the last ones are.
+/// The packet numbers of one connection, delta-encoded. The struct is one cache line, which holds the last deltas.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct List {
-    /// The last one, 0 if there is none: numbers begin at 1.
+    /// Number of the last packet, 0 if there is none: numbers begin at 1.
     last: u64,
-    /// The distances from one to the next, without the last few.
-    before: Vec<u8>,
-    /// The position of its connection in the lists of the shard.
+    /// Encoded distances from one number to the next, without those in `tail`.
+    encoded: Vec<u8>,
+    /// Position of the connection in the lists of the shard.
     pub(crate) position: u32,
-    /// The number of packets.
+    /// Number of packets.
     packets: u32,
     /// Whether some packet may complete a datagram.
-    completes: bool,
-    /// Bytes of the last distances.
-    len: u8,
-    /// The last distances.
-    tail: [u8; TAIL],
+    is_marked: bool,
+    /// Number of bytes used in `tail`.
+    tail_len: u8,
+    /// The last encoded distances.
+    tail: [u8; MAX_TAIL],
 }
 
-/// The most bytes of the last distances.
-const TAIL: usize = 22;
-/// The most bytes of memory that the next list of a slot uses again.
-const KEPT: usize = 192;
-/// Bytes that may be read after the end of a list, so that the last distances are copied without a loop.
-pub(crate) const AFTER: usize = TAIL;
+/// Capacity of the tail, in bytes.
+const MAX_TAIL: usize = 22;
+/// Maximum capacity of a buffer that the next list of a slot reuses, in bytes.
+const MAX_REUSED: usize = 192;
+/// Number of bytes that are copied after the end of a list, so that the tail is copied without a loop.
+pub(crate) const PADDING: usize = MAX_TAIL;
 
 // A list is one cache line.
 const _: () = assert!(size_of::<List>() == 64);
 
 impl List {
-    /// The empty list of a connection at this position.
+    /// The empty list of the connection at `position`.
     pub(crate) fn new(position: u32) -> Self {
-        let (before, tail) = (Vec::new(), [0; TAIL]);
-        Self { last: 0, before, position, packets: 0, completes: false, len: 0, tail }
+        let (encoded, tail) = (Vec::new(), [0; MAX_TAIL]);
+        Self { last: 0, encoded, position, packets: 0, is_marked: false, tail_len: 0, tail }
     }
 
-    /// Begins the list of another connection.
+    /// Clears the list for another connection.
     pub(crate) fn begin(&mut self, position: u32) {
-        self.before.clear();
-        if self.before.capacity() > KEPT {
-            self.before = Vec::new();
+        self.encoded.clear();
+        if self.encoded.capacity() > MAX_REUSED {
+            self.encoded = Vec::new();
         }
         (self.last, self.position) = (0, position);
-        (self.packets, self.completes, self.len) = (0, false, 0);
+        (self.packets, self.is_marked, self.tail_len) = (0, false, 0);
     }
 
-    /// A packet may complete a datagram.
+    /// Records that a packet may complete a datagram.
     pub(crate) fn mark(&mut self) {
-        self.completes = true;
+        self.is_marked = true;
     }
 
     pub(crate) fn is_marked(&self) -> bool {
-        self.completes
+        self.is_marked
     }
 
-    /// The last packet; 0 if there is none.
+    /// Number of the last packet; 0 if there is none.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Adds a packet after all others. Returns a distance that is left to [`put`](Self::put).
+    /// Appends a packet. Returns its distance if [`push_distance`](Self::push_distance) has to append it.
     #[inline(always)]
     pub(crate) fn push(&mut self, number: u64) -> Option<u64> {
         let distance = number.wrapping_sub(self.last);
-        let at = usize::from(self.len);
-        // One or two bytes, as of nearly all packets: the second one is overwritten if it is none.
+        let at = usize::from(self.tail_len);
+        // Nearly all distances take one or two bytes. Both are written; the next distance overwrites an unused second
+        // one.
         if distance < 1 << 14
             && let Some(bytes) = self.tail.get_mut(at..at + 2)
         {
-            // All but the lowest seven bits move by one, and the bit between says whether there are any.
+            // Shift all but the lowest seven bits by one; the bit between is the continuation bit.
             let high = distance as u16 & 0x3f80;
             let more = u16::from(high != 0);
             let both = (distance as u16 + high) | (more << 7);
             bytes.copy_from_slice(&both.to_le_bytes());
             self.last = number;
-            self.len = (at + 1 + usize::from(more)) as u8;
+            self.tail_len = (at + 1 + usize::from(more)) as u8;
             self.packets += 1;
             return None;
         }
         Some(distance)
     }
 
-    /// Adds a packet at any distance. Returns the bytes of memory that the list takes in addition.
+    /// Appends a packet at any distance. Returns the additional memory of the list, in bytes.
     #[inline(always)]
-    pub(crate) fn put(&mut self, distance: u64) -> usize {
+    pub(crate) fn push_distance(&mut self, distance: u64) -> usize {
         let Some(number) = self.last.checked_add(distance) else { return 0 };
         let mut moved = 0;
-        let (word, len) = varint::word(distance);
-        if usize::from(self.len) + size_of_val(&word) > TAIL {
-            moved = self.empty_tail();
+        let (word, len) = varint::encode_word(distance);
+        if usize::from(self.tail_len) + size_of_val(&word) > MAX_TAIL {
+            moved = self.flush_tail();
         }
-        let at = usize::from(self.len);
+        let at = usize::from(self.tail_len);
         match self.tail.get_mut(at..at + size_of_val(&word)) {
             Some(bytes) if len <= bytes.len() => {
                 bytes.copy_from_slice(&word.to_le_bytes());
-                self.len += len as u8;
+                self.tail_len += len as u8;
             }
-            _ => moved += self.put_long(distance),
+            _ => moved += self.push_long_distance(distance),
         }
         self.last = number;
         self.packets += 1;
         moved
     }
 
-    /// Adds the bytes of a distance that needs more than a word.
+    /// Appends a distance whose encoding is longer than a word.
     #[cold]
-    fn put_long(&mut self, distance: u64) -> usize {
-        let moved = self.empty_tail();
-        let begin = self.before.len();
-        varint::put(&mut self.before, distance);
-        moved + self.before.len() - begin
+    fn push_long_distance(&mut self, distance: u64) -> usize {
+        let moved = self.flush_tail();
+        let begin = self.encoded.len();
+        varint::append(&mut self.encoded, distance);
+        moved + self.encoded.len() - begin
     }
 
-    /// Appends the last distances to those before. Returns their bytes.
+    /// Moves the tail to the encoded distances. Returns its number of bytes.
     #[inline(never)]
-    fn empty_tail(&mut self) -> usize {
-        let bytes = usize::from(self.len);
-        if self.before.capacity() == 0 {
-            self.before.reserve(4 * TAIL);
+    fn flush_tail(&mut self) -> usize {
+        let bytes = usize::from(self.tail_len);
+        if self.encoded.capacity() == 0 {
+            self.encoded.reserve(4 * MAX_TAIL);
         }
-        let end = self.before.len() + bytes;
-        self.before.extend_from_slice(&self.tail);
-        self.before.truncate(end);
-        self.len = 0;
+        let end = self.encoded.len() + bytes;
+        self.encoded.extend_from_slice(&self.tail);
+        self.encoded.truncate(end);
+        self.tail_len = 0;
         bytes
     }
 
-    /// Bytes of all distances.
+    /// Size of all encoded distances, in bytes.
     pub(crate) fn len(&self) -> usize {
-        self.before.len() + usize::from(self.len)
+        self.encoded.len() + usize::from(self.tail_len)
     }
 
-    /// The number of packets. A list of 2³² takes more memory than an index has.
+    /// Number of packets. The memory limit of an index allows fewer than 2³².
     pub(crate) fn packets(&self) -> u64 {
         self.packets.into()
     }
 
-    /// Appends all distances, with up to [`AFTER`] bytes of memory more than they take.
+    /// Appends all encoded distances to `all`, whose capacity grows by up to [`PADDING`] bytes more.
     pub(crate) fn append_to(&self, all: &mut Vec<u8>) {
         let end = all.len() + self.len();
-        if !self.before.is_empty() {
-            all.extend_from_slice(&self.before);
+        if !self.encoded.is_empty() {
+            all.extend_from_slice(&self.encoded);
         }
         all.extend_from_slice(&self.tail);
         all.truncate(end);
     }
 
-    /// Adds a packet if it comes after all others.
+    /// Appends a packet if its number is above all others.
     pub(crate) fn add(&mut self, number: u64) {
         if number > self.last
             && let Some(distance) = self.push(number)
         {
-            self.put(distance);
+            self.push_distance(distance);
         }
     }
 }
@@ -183,7 +184,7 @@ mod tests {
                     list.add(next);
                     if next > last {
                         packets += 1;
-                        varint::put(&mut expected, next - last);
+                        varint::append(&mut expected, next - last);
                     }
                     last = next;
                 }

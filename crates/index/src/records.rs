@@ -1,28 +1,28 @@
-//! Lists of packets that are complete, as an index has them.
+//! Complete packet lists, encoded as in an index file.
 
-use crate::list::AFTER;
 use crate::list::List;
+use crate::list::PADDING;
 use crate::varint;
 
-/// Lists one after the other: of each the number of packets, the bytes of its distances, and the distances.
+/// Concatenated records: number of packets, size of the distances in bytes, and the distances of a list.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     chunks: Vec<Vec<u8>>,
 }
 
-/// The place of a record.
+/// Position of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordPosition {
     chunk: u32,
     offset: u16,
-    /// Its bytes, 0 if there is no record; the most are all bytes of the chunk.
+    /// Length in bytes; 0 if there is no record, `u16::MAX` if the record extends to the end of its chunk.
     len: u16,
 }
 
-/// Bytes of a chunk, unless one record has more.
-const CHUNK: usize = 1 << 16;
-/// The most bytes of the two numbers before a list.
-const HEAD: usize = 20;
+/// Size of a chunk in bytes, unless a single record is longer.
+const CHUNK_BYTES: usize = 1 << 16;
+/// Maximum size of the two numbers before the distances, in bytes.
+const MAX_HEAD: usize = 20;
 
 impl Records {
     /// Appends the record of a list with packets.
@@ -31,34 +31,34 @@ impl Records {
         if len == 0 {
             return RecordPosition::default();
         }
-        let most = HEAD + len + AFTER;
-        if self.chunks.last().is_none_or(|chunk| chunk.len() + most > CHUNK) {
-            self.chunks.push(Vec::with_capacity(most.max(CHUNK)));
+        let max_len = MAX_HEAD + len + PADDING;
+        if self.chunks.last().is_none_or(|chunk| chunk.len() + max_len > CHUNK_BYTES) {
+            self.chunks.push(Vec::with_capacity(max_len.max(CHUNK_BYTES)));
         }
         let number = self.chunks.len() - 1;
         let Some(chunk) = self.chunks.last_mut() else { return RecordPosition::default() };
-        let begin = chunk.len();
+        let start = chunk.len();
         let packets = list.packets();
         if packets < 0x80 && len < 0x80 {
             chunk.extend_from_slice(&[packets as u8, len as u8]);
         } else {
-            varint::put(chunk, packets);
-            varint::put(chunk, len as u64);
+            varint::append(chunk, packets);
+            varint::append(chunk, len as u64);
         }
         list.append_to(chunk);
-        // A record with more bytes is alone in its chunk.
-        let len = (chunk.len() - begin).min(usize::from(u16::MAX)) as u16;
-        RecordPosition { chunk: number as u32, offset: begin as u16, len }
+        // A longer record is alone in its chunk.
+        let len = (chunk.len() - start).min(usize::from(u16::MAX)) as u16;
+        RecordPosition { chunk: number as u32, offset: start as u16, len }
     }
 
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> {
         self.chunks.iter().map(Vec::as_slice)
     }
 
-    /// The record at a place; empty if there is none.
-    pub(crate) fn at(&self, place: RecordPosition) -> &[u8] {
-        let chunk = self.chunks.get(place.chunk as usize).map(Vec::as_slice);
-        place.of(chunk.unwrap_or_default())
+    /// The record at a position; empty if there is none.
+    pub(crate) fn at(&self, position: RecordPosition) -> &[u8] {
+        let chunk = self.chunks.get(position.chunk as usize).map(Vec::as_slice);
+        position.of(chunk.unwrap_or_default())
     }
 }
 
@@ -68,7 +68,7 @@ impl RecordPosition {
         self.len == 0
     }
 
-    /// The place of the record when this many other chunks are before its own.
+    /// The position of the record after `chunks` more chunks are inserted before its own.
     pub(crate) fn after(self, chunks: usize) -> Self {
         Self { chunk: self.chunk + chunks as u32, ..self }
     }
@@ -94,12 +94,12 @@ impl RecordPosition {
     /// Appends the record in this chunk.
     #[inline]
     pub(crate) fn append_to(self, all: &mut Vec<u8>, chunk: &[u8]) {
-        /// Bytes of a short record, which are copied without a loop.
-        const SHORT: usize = 32;
+        /// Maximum length of a record that is copied without a loop, in bytes.
+        const SHORT_RECORD: usize = 32;
         let len = usize::from(self.len);
         let rest = chunk.get(self.offset()..).unwrap_or_default();
-        match rest.first_chunk::<SHORT>() {
-            Some(more) if len <= SHORT => {
+        match rest.first_chunk::<SHORT_RECORD>() {
+            Some(more) if len <= SHORT_RECORD => {
                 let end = all.len() + len;
                 all.extend_from_slice(more);
                 all.truncate(end);
@@ -137,20 +137,21 @@ mod tests {
     #[test]
     fn records_of_any_length_are_found() {
         let mut records = Records::default();
-        // Records that just fit into a chunk with another one, and those whose length just fits into a place.
+        // Include records that just fit into a chunk with another one, and records whose length just fits into a
+        // position.
         let lens = [1, 2, 30, 65_400, 5, 65_490, 65_491, 65_492, 65_493, 1, 65_510, 65_515];
         let lens = lens.into_iter().chain(65_520..65_550).chain([200_000, 0, 7]);
-        let places: Vec<_> = lens
+        let positions: Vec<_> = lens
             .map(|len| {
                 let mut list = List::new(0);
                 (1..=len).for_each(|number| list.add(number));
                 (len, records.add(&list))
             })
             .collect();
-        for (len, place) in places {
-            assert_eq!(place.is_none(), len == 0);
-            assert!(numbers(records.at(place)).eq(1..=len), "{len}");
-            assert_eq!(first(records.at(place)), len.min(1));
+        for (len, position) in positions {
+            assert_eq!(position.is_none(), len == 0);
+            assert!(numbers(records.at(position)).eq(1..=len), "{len}");
+            assert_eq!(first(records.at(position)), len.min(1));
         }
     }
 }

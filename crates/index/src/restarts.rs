@@ -1,62 +1,63 @@
-//! Restart points in an index: a table, and the windows behind it.
+//! Restart points in an index: a table, followed by the windows.
 
 use gannet_capture::RestartPoint;
 
-use crate::identity::check;
+use crate::identity::checksum;
 
-/// Bytes of a point in the table.
-pub(crate) const POINT: usize = 8 + 8 + 4 + 4 + 8;
+/// Size of a point in the table, in bytes.
+pub(crate) const POINT_ENTRY: usize = 8 + 8 + 4 + 4 + 8;
 
-/// A point of the table.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     /// Offset in the decompressed capture.
     pub(crate) offset: u64,
-    /// Offset in the file.
+    /// Offset in the compressed file.
     pub(crate) at: u64,
+    /// Number of bits to skip in the first byte.
     skip: u32,
-    /// Start of the window, relative to the first one.
+    /// Start of the window, relative to the first window.
     pub(crate) start: u64,
-    /// Bytes of the window.
+    /// Length of the window, in bytes.
     pub(crate) len: u32,
-    check: u64,
+    checksum: u64,
 }
 
-/// Writing and reading restart points.
+/// Encoding and decoding of restart points.
 #[derive(Debug)]
 pub(crate) struct Restarts;
 
 impl Restarts {
-    /// The table, and all windows.
+    /// Encodes the table and the windows.
     pub(crate) fn bytes<'a>(
         points: impl IntoIterator<Item = &'a RestartPoint>,
-    ) -> (Vec<[u8; POINT]>, Vec<u8>) {
+    ) -> (Vec<[u8; POINT_ENTRY]>, Vec<u8>) {
         let (mut table, mut windows) = (Vec::new(), Vec::new());
         for RestartPoint { offset, at, skip, window } in points {
-            let mut entry = [0; POINT];
+            let mut entry = [0; POINT_ENTRY];
             entry[..8].copy_from_slice(&offset.to_le_bytes());
             entry[8..16].copy_from_slice(&at.to_le_bytes());
             entry[16..20].copy_from_slice(&(window.len() as u32).to_le_bytes());
             entry[20..24].copy_from_slice(&u32::from(*skip).to_le_bytes());
-            let sum = sum(&entry, window);
-            entry[24..].copy_from_slice(&sum.to_le_bytes());
+            let point_checksum = point_checksum(&entry, window);
+            entry[24..].copy_from_slice(&point_checksum.to_le_bytes());
             table.push(entry);
             windows.extend_from_slice(window);
         }
         (table, windows)
     }
 
-    /// The points of a table, if they are in order.
+    /// Decodes a table; `None` if its points are not in order.
     pub(crate) fn read(table: &[u8]) -> Option<Vec<Point>> {
         let (mut start, mut points) = (0_u64, Vec::<Point>::new());
-        for entry in table.as_chunks::<POINT>().0 {
-            let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| entry[at + i]));
-            let short = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| entry[at + i]));
-            let (offset, at, len) = (long(0), long(8), short(16));
+        for entry in table.as_chunks::<POINT_ENTRY>().0 {
+            let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| entry[at + i]));
+            let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| entry[at + i]));
+            let (offset, at, len) = (u64_at(0), u64_at(8), u32_at(16));
             if points.last().is_some_and(|last| last.offset >= offset || last.at > at) {
                 return None;
             }
-            points.push(Point { offset, at, skip: short(20), start, len, check: long(24) });
+            points.push(Point { offset, at, skip: u32_at(20), start, len, checksum: u64_at(24) });
             start = start.checked_add(len.into())?;
         }
         Some(points)
@@ -64,17 +65,17 @@ impl Restarts {
 }
 
 impl Point {
-    /// The point with its window, if both are what was written.
-    pub(crate) fn with(&self, window: Vec<u8>) -> Option<RestartPoint> {
+    /// Joins the point with its window; `None` if the checksum differs.
+    pub(crate) fn with_window(&self, window: Vec<u8>) -> Option<RestartPoint> {
         let skip = u8::try_from(self.skip).ok()?;
         let point = RestartPoint { offset: self.offset, at: self.at, skip, window };
         let (table, _) = Restarts::bytes([&point]);
-        (sum(table.first()?, &point.window) == self.check).then_some(point)
+        (point_checksum(table.first()?, &point.window) == self.checksum).then_some(point)
     }
 }
 
-fn sum(entry: &[u8; POINT], window: &[u8]) -> u64 {
+fn point_checksum(entry: &[u8; POINT_ENTRY], window: &[u8]) -> u64 {
     let mut all = entry[..24].to_vec();
     all.extend_from_slice(window);
-    check(&all)
+    checksum(&all)
 }

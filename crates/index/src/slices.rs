@@ -1,4 +1,4 @@
-//! Some packets of a capture, without those between.
+//! Reading of selected packets from a capture.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::file::Index;
 use crate::restarts::Point;
 
-/// Reads some packets of a capture.
+/// Reads selected packets of a capture without reading those between.
 #[derive(Debug)]
 pub struct Slices<'a> {
     capture: &'a Path,
@@ -28,12 +28,13 @@ pub struct Slices<'a> {
 }
 
 impl<'a> Slices<'a> {
-    /// Of a capture with its index.
+    /// A reader of a capture with its index.
     pub fn new(capture: &'a Path, index: &'a mut Index) -> Self {
         Self { capture, index }
     }
 
-    /// Gives packets by their numbers, which are in order, each with its number in the capture.
+    /// Calls `each` with the packets of these numbers, which must be in order. Packets have their numbers in the
+    /// capture.
     pub fn read<E: From<Error>>(
         &mut self,
         numbers: &[u64],
@@ -41,81 +42,84 @@ impl<'a> Slices<'a> {
     ) -> Result<(), E> {
         if !self.index.is_seekable() {
             let reader = Reader::open(self.capture).map_err(Error::from)?;
-            return pick(reader, 0, numbers, &mut each);
+            return read_selected(reader, 0, numbers, &mut each);
         }
         let mut rest = numbers;
         let head = self.index.head()?;
-        let mut unpacking = match self.index.compression() {
+        let mut decompression = match self.index.compression() {
             Some(compression) => Some((compression, self.index.points()?, None)),
             None => None,
         };
         while let Some(next) = rest.first() {
             let group = self.index.group(*next)?;
-            let (some, others) = rest.split_at(rest.partition_point(|n| *n < group.next).max(1));
-            let records: Box<dyn Read + Send> = match &mut unpacking {
+            let (group_numbers, after) =
+                rest.split_at(rest.partition_point(|n| *n < group.next).max(1));
+            let records: Box<dyn Read + Send> = match &mut decompression {
                 None => {
-                    let failed = |e| Error::Io(self.capture.to_owned(), e);
-                    let mut file = File::open(self.capture).map_err(failed)?;
-                    file.seek(SeekFrom::Start(group.from)).map_err(failed)?;
+                    let io_error = |e| Error::Io(self.capture.to_owned(), e);
+                    let mut file = File::open(self.capture).map_err(io_error)?;
+                    file.seek(SeekFrom::Start(group.from)).map_err(io_error)?;
                     Box::new(file)
                 }
                 Some((compression, points, last)) => {
-                    let unpacked = self.unpacked(*compression, points, last.take(), group.from)?;
-                    Box::new(last.insert(unpacked).clone())
+                    let decompressed =
+                        self.decompressed(*compression, points, last.take(), group.from)?;
+                    Box::new(last.insert(decompressed).clone())
                 }
             };
             let records = records.take(group.to.saturating_sub(group.from));
             let input = Box::new(Cursor::new(head.clone()).chain(records));
             let reader = Reader::from_read(input, self.capture).map_err(Error::from)?;
-            pick(reader, group.first.saturating_sub(1), some, &mut each)?;
-            rest = others;
+            read_selected(reader, group.first.saturating_sub(1), group_numbers, &mut each)?;
+            rest = after;
         }
         Ok(())
     }
 }
 
 impl Slices<'_> {
-    /// The decompressed bytes from an offset on: read on from before, or from the last restart point before them.
-    fn unpacked(
+    /// Returns the decompressed bytes from an offset on: continues `last`, or begins at the last restart point before
+    /// it.
+    fn decompressed(
         &mut self,
         compression: Compression,
         points: &[Point],
-        last: Option<Unpacked>,
+        last: Option<Decompressed>,
         from: u64,
-    ) -> Result<Unpacked, Error> {
-        let failed = |e| Error::Io(self.capture.to_owned(), e);
+    ) -> Result<Decompressed, Error> {
+        let io_error = |e| Error::Io(self.capture.to_owned(), e);
         let before = points.partition_point(|point| point.offset <= from);
         let point = before.checked_sub(1).and_then(|at| points.get(at));
         let begin = point.map_or(0, |point| point.offset);
-        let mut unpacked = match last.filter(|last| (begin..=from).contains(&last.at())) {
+        let mut decompressed = match last.filter(|last| (begin..=from).contains(&last.at())) {
             Some(last) => last,
             None => {
                 let point = point.map(|point| self.index.restart(point)).transpose()?;
-                let file = File::open(self.capture).map_err(failed)?;
-                let bytes = unpacked_from(file, compression, point.as_ref()).map_err(failed)?;
-                Unpacked(Arc::new(Mutex::new((bytes, begin))))
+                let file = File::open(self.capture).map_err(io_error)?;
+                let bytes = unpacked_from(file, compression, point.as_ref()).map_err(io_error)?;
+                Decompressed(Arc::new(Mutex::new((bytes, begin))))
             }
         };
-        let skipped = from - unpacked.at();
-        let read = io::copy(&mut unpacked.by_ref().take(skipped), &mut io::sink());
-        if read.map_err(failed)? < skipped {
-            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+        let skipped = from - decompressed.at();
+        let read = io::copy(&mut decompressed.by_ref().take(skipped), &mut io::sink());
+        if read.map_err(io_error)? < skipped {
+            return Err(io_error(io::ErrorKind::UnexpectedEof.into()));
         }
-        Ok(unpacked)
+        Ok(decompressed)
     }
 }
 
-/// Decompressed bytes, and the offset of the next one: shared with the reader of one group of packets.
+/// Decompressed bytes and the offset of the next one; shared with the reader of a group of packets.
 #[derive(Clone)]
-struct Unpacked(Arc<Mutex<(Box<dyn Read + Send>, u64)>>);
+struct Decompressed(Arc<Mutex<(Box<dyn Read + Send>, u64)>>);
 
-impl Unpacked {
+impl Decompressed {
     fn at(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 }
 
-impl Read for Unpacked {
+impl Read for Decompressed {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let n = shared.0.read(to)?;
@@ -124,19 +128,19 @@ impl Read for Unpacked {
     }
 }
 
-/// Gives those packets of a reader whose first has the number `before + 1`.
-fn pick<E: From<Error>>(
+/// Calls `each` with selected packets of a reader whose first packet has the number `before + 1`.
+fn read_selected<E: From<Error>>(
     mut reader: Reader,
     before: u64,
     numbers: &[u64],
     each: &mut impl FnMut(&Packet<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut wanted = numbers.iter().peekable();
-    while wanted.peek().is_some() {
+    let mut remaining = numbers.iter().peekable();
+    while remaining.peek().is_some() {
         let Some(batch) = reader.next_batch().map_err(Error::from)? else { break };
         for packet in &batch {
             let number = before + packet.number;
-            if wanted.next_if(|n| **n == number).is_some() {
+            if remaining.next_if(|n| **n == number).is_some() {
                 each(&Packet { number, ..packet })?;
             }
         }

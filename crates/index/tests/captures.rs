@@ -1,6 +1,6 @@
-//! Indexes of whole captures: the packets of each connection are as many as conn.log counts, the same for any number of
-//! threads, and come out as they lie in the capture.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! Indexes of whole captures: the number of packets of each connection equals that of conn.log, the index is the same
+//! for any number of threads, and packets are read as they are in the capture.
+// Tests may unwrap and print; Clippy allows that only in functions marked as tests.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -47,12 +47,12 @@ impl Drop for Scratch {
     }
 }
 
-/// Analyses a capture with an index, into a folder. `false` if it is no capture.
+/// Analyses a capture with an index and writes logs to a folder; returns `false` if the file is not a capture.
 fn index(capture: &Path, out: &Path, threads: usize) -> bool {
     index_every(capture, out, threads, gannet_index::RESTARTS_EVERY)
 }
 
-/// The same, with at least `every` decompressed bytes from one restart point to the next.
+/// Like [`index`], with at least `every` decompressed bytes from one restart point to the next.
 fn index_every(capture: &Path, out: &Path, threads: usize, every: u64) -> bool {
     fs::create_dir_all(out).unwrap();
     let builder = Arc::new(Builder::default());
@@ -72,7 +72,7 @@ fn index_every(capture: &Path, out: &Path, threads: usize, every: u64) -> bool {
                 builder.batch(&batch);
             }
             Ok(None) => break,
-            // Everything before the damage counts.
+            // Packets before the damage are analysed.
             Err(_) => {}
         }
     }
@@ -81,7 +81,7 @@ fn index_every(capture: &Path, out: &Path, threads: usize, every: u64) -> bool {
     true
 }
 
-/// Each row of a log as its columns by name.
+/// The rows of a log; each maps column names to values.
 fn rows(log: &Path) -> Vec<BTreeMap<String, String>> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let mut names = Vec::new();
@@ -97,8 +97,8 @@ fn rows(log: &Path) -> Vec<BTreeMap<String, String>> {
     rows
 }
 
-/// All packets of a capture as time and bytes.
-fn all(capture: &Path) -> Vec<(i64, Vec<u8>)> {
+/// Time and bytes of all packets of a capture.
+fn all_packets(capture: &Path) -> Vec<(i64, Vec<u8>)> {
     let options = gannet_capture::Options::default();
     let mut stream = Stream::open(&[capture.to_owned()], options).unwrap();
     let mut packets = Vec::new();
@@ -109,12 +109,12 @@ fn all(capture: &Path) -> Vec<(i64, Vec<u8>)> {
 }
 
 fn check(capture: &Path, out: &Path) {
-    check_some(capture, out, 1);
+    check_every(capture, out, 1);
 }
 
-/// Of every n-th connection.
-fn check_some(capture: &Path, out: &Path, every: usize) {
-    let packets = all(capture);
+/// Checks every n-th connection.
+fn check_every(capture: &Path, out: &Path, every: usize) {
+    let packets = all_packets(capture);
     let mut index = Index::open(capture).unwrap();
     assert_eq!(index.total(), packets.len() as u64);
     let conns = rows(&out.join("conn.log"));
@@ -127,8 +127,8 @@ fn check_some(capture: &Path, out: &Path, every: usize) {
         Slices::new(capture, &mut index)
             .read(&numbers, |p: &Packet<'_>| {
                 read.push(p.number);
-                let was = &packets[p.number as usize - 1];
-                assert_eq!((p.time.as_nanos(), p.data), (was.0, &was.1[..]));
+                let expected = &packets[p.number as usize - 1];
+                assert_eq!((p.time.as_nanos(), p.data), (expected.0, &expected.1[..]));
                 Ok::<_, Error>(())
             })
             .unwrap();
@@ -148,9 +148,9 @@ fn packets_of_connections_are_found_in_every_format() {
     }
 }
 
-/// A compressed capture is read from restart points: in gzip files of one member and of many, and in zstd files of many
-/// frames; in a zstd file of one frame from its beginning. What is read is the same, and so is the index for any number
-/// of threads.
+/// Compressed captures are read from restart points, in gzip files of one or many members and in zstd files of many
+/// frames; a zstd file of one frame is read from its beginning. The packets are the same, and so is the index for any
+/// number of threads.
 #[test]
 fn compressed_captures_are_read_from_restart_points() {
     let s = Scratch::new("index-restart");
@@ -184,8 +184,8 @@ fn compressed_captures_are_read_from_restart_points() {
             let same = before.replace(index.clone()).is_none_or(|before| before == index);
             assert!(same, "{name} with {threads} threads");
         }
-        check_some(&capture, &s.0.join(name.replace('.', "-")), 9);
-        // Damage at the beginning of the file does not matter to what is read behind a restart point.
+        check_every(&capture, &s.0.join(name.replace('.', "-")), 9);
+        // Damage at the beginning of the file does not affect packets after a restart point.
         let out = s.0.join(name.replace('.', "-"));
         let mut index = Index::open(&capture).unwrap();
         let total = index.total();
@@ -275,8 +275,7 @@ fn fragments_tunnels_and_errors_are_found() {
     let quote = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &first[..28]].concat();
     let packets = [
         first,
-        // Sixteen bytes of a datagram of thirty-two, more follow; the rest comes after another
-        // packet.
+        // The first 16 bytes of a datagram of 32 bytes; the rest follows after another packet.
         ip(17, (A, B), 0x2000, &[&udp(1000, 2000, 24)[..], &[2; 8]].concat()),
         ip(17, ([10, 0, 0, 3], B), 0, &[&udp(5, 6, 4)[..], &[3; 4]].concat()),
         ip(17, (A, B), 2, &[4; 16]),

@@ -1,9 +1,9 @@
-//! Indexes against an oracle: for each TCP and UDP connection of the conformance corpus, which is next to the project (or
-//! where `GANNET_SHARED` says), the packets in the index are those that a look at every packet finds. The oracle knows no
-//! connections: it compares addresses and ports, those of fragments and of packets that ICMP errors quote too. It does
-//! not look into tunnels other than IP in IP, so connections in others are left out, as are ends that had several
-//! connections. Without the corpus this says so.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! Indexes compared with an oracle: for each TCP and UDP connection of the conformance corpus, which is next to the
+//! project or at `GANNET_SHARED`, the index has the packets that the oracle finds by reading all packets. The oracle
+//! does not track connections: it compares addresses and ports, also of fragments and of packets that ICMP errors
+//! quote. It decodes only IP-in-IP tunnels, so connections in other tunnels are left out, as are endpoints with several
+//! connections. A message is printed if the corpus is missing.
+// Tests may unwrap and print; Clippy allows that only in functions marked as tests.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -26,35 +26,36 @@ use gannet_wire::Ip;
 use gannet_wire::Network;
 use gannet_wire::protocol;
 
-/// Captures beyond this size are left out.
-const MOST: u64 = 300 << 10;
+/// Maximum size of a capture, in bytes; larger ones are left out.
+const MAX_SIZE: u64 = 300 << 10;
 
-/// Protocol, and both ends, the lower one first.
-type Ends = (u8, (Addr, u16), (Addr, u16));
+/// Protocol and both endpoints, the lower one first.
+type Endpoints = (u8, (Addr, u16), (Addr, u16));
 
-fn ends(protocol: u8, src: (Addr, u16), dst: (Addr, u16)) -> Ends {
+fn endpoints(protocol: u8, src: (Addr, u16), dst: (Addr, u16)) -> Endpoints {
     (protocol, src.min(dst), src.max(dst))
 }
 
-/// What packets say, each for itself.
+/// Packet numbers by endpoints, from each packet on its own.
 #[derive(Default)]
 struct Oracle {
-    by_ends: HashMap<Ends, BTreeSet<u64>>,
-    quoted: HashMap<Ends, BTreeSet<u64>>,
-    /// Fragments by what they have in common: number, offset, length, whether more follow, ends if it has them.
-    fragments: HashMap<(Addr, Addr, u8, u32), Vec<Piece>>,
+    by_endpoints: HashMap<Endpoints, BTreeSet<u64>>,
+    /// ICMP errors by the endpoints of the quoted packet.
+    quoted: HashMap<Endpoints, BTreeSet<u64>>,
+    /// Fragments by source, destination, protocol and identification.
+    fragments: HashMap<(Addr, Addr, u8, u32), Vec<Fragment>>,
 }
 
-struct Piece {
+struct Fragment {
     number: u64,
     from: u32,
     len: u32,
     more: bool,
-    ends: Option<Ends>,
+    endpoints: Option<Endpoints>,
 }
 
 impl Oracle {
-    fn see(&mut self, packet: &Packet<'_>) {
+    fn add_packet(&mut self, packet: &Packet<'_>) {
         let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
         if let Ok(frame) = frame
             && let Network::Ip(bytes) = frame.network
@@ -67,25 +68,25 @@ impl Oracle {
         let Ok(ip) = gannet_wire::ip(bytes, wire_len, false) else { return };
         if let Some(fragment) = &ip.fragment {
             let key = (ip.src, ip.dst, ip.protocol, fragment.id);
-            let ends = (fragment.offset == 0).then(|| ports(&ip)).flatten();
+            let endpoints = (fragment.offset == 0).then(|| ports(&ip)).flatten();
             let (from, len, more) = (fragment.offset, ip.payload_len, fragment.more);
-            let piece = Piece { number, from, len, more, ends };
+            let piece = Fragment { number, from, len, more, endpoints };
             self.fragments.entry(key).or_default().push(piece);
             return;
         }
         match ip.protocol {
             protocol::TCP | protocol::UDP => {
                 let header = if ip.protocol == protocol::TCP { 20 } else { 8 };
-                if let Some(ends) = ports(&ip).filter(|_| ip.payload.len() >= header) {
-                    self.by_ends.entry(ends).or_default().insert(number);
+                if let Some(endpoints) = ports(&ip).filter(|_| ip.payload.len() >= header) {
+                    self.by_endpoints.entry(endpoints).or_default().insert(number);
                 }
             }
             protocol::ICMP | protocol::ICMP6 => {
                 let Some(icmp) = gannet_wire::icmp(&ip).ok().filter(|icmp| icmp.is_error()) else {
                     return;
                 };
-                if let Some(ends) = quoted(icmp.payload) {
-                    self.quoted.entry(ends).or_default().insert(number);
+                if let Some(endpoints) = quoted(icmp.payload) {
+                    self.quoted.entry(endpoints).or_default().insert(number);
                 }
             }
             protocol::IPV4 | protocol::IPV6 => self.ip(number, ip.payload, ip.payload_len),
@@ -93,29 +94,31 @@ impl Oracle {
         }
     }
 
-    /// Ends of datagrams whose fragments cannot be assigned without a doubt: some overlap or are missing.
-    fn doubtful(&self) -> BTreeSet<Ends> {
-        let doubtful = self.fragments.values().filter(|pieces| !is_whole(pieces));
-        doubtful.flat_map(|pieces| pieces.iter().filter_map(|piece| piece.ends)).collect()
+    /// Endpoints of datagrams whose fragments cannot be assigned unambiguously, because some overlap or are missing.
+    fn ambiguous(&self) -> BTreeSet<Endpoints> {
+        let ambiguous = self.fragments.values().filter(|fragments| !is_whole(fragments));
+        ambiguous
+            .flat_map(|fragments| fragments.iter().filter_map(|piece| piece.endpoints))
+            .collect()
     }
 
-    /// The packets of a connection whose ends no other has.
-    fn packets(&self, ends: &Ends) -> Vec<u64> {
-        let mut all = self.by_ends.get(ends).cloned().unwrap_or_default();
-        for pieces in self.fragments.values().filter(|pieces| is_whole(pieces)) {
-            if pieces.iter().any(|piece| piece.ends == Some(*ends)) {
-                all.extend(pieces.iter().map(|piece| piece.number));
+    /// The packets of the only connection between these endpoints.
+    fn packets(&self, endpoints: &Endpoints) -> Vec<u64> {
+        let mut all = self.by_endpoints.get(endpoints).cloned().unwrap_or_default();
+        for fragments in self.fragments.values().filter(|fragments| is_whole(fragments)) {
+            if fragments.iter().any(|piece| piece.endpoints == Some(*endpoints)) {
+                all.extend(fragments.iter().map(|piece| piece.number));
             }
         }
         let first = all.first().copied().unwrap_or(u64::MAX);
-        let quoted = self.quoted.get(ends).into_iter().flatten();
+        let quoted = self.quoted.get(endpoints).into_iter().flatten();
         all.extend(quoted.filter(|number| **number > first).copied().collect::<Vec<_>>());
         all.into_iter().collect()
     }
 }
 
-fn is_whole(pieces: &[Piece]) -> bool {
-    let mut sorted: Vec<_> = pieces.iter().collect();
+fn is_whole(fragments: &[Fragment]) -> bool {
+    let mut sorted: Vec<_> = fragments.iter().collect();
     sorted.sort_by_key(|piece| piece.from);
     let mut end = 0;
     let follows = sorted.iter().all(|piece| {
@@ -126,14 +129,14 @@ fn is_whole(pieces: &[Piece]) -> bool {
     follows && sorted.iter().filter(|piece| !piece.more).count() == 1
 }
 
-fn ports(ip: &Ip<'_>) -> Option<Ends> {
+fn ports(ip: &Ip<'_>) -> Option<Endpoints> {
     let [a, b, c, d] = *ip.payload.first_chunk()?;
     let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-    Some(ends(ip.protocol, (ip.src, from), (ip.dst, to)))
+    Some(endpoints(ip.protocol, (ip.src, from), (ip.dst, to)))
 }
 
-/// The ends of a quoted packet, which is cut and may have other lengths than it says.
-fn quoted(bytes: &[u8]) -> Option<Ends> {
+/// The endpoints of a quoted packet, which is truncated and may have wrong length fields.
+fn quoted(bytes: &[u8]) -> Option<Endpoints> {
     let v4 = |at: usize| Some(Addr::v4(*bytes.get(at..)?.first_chunk()?));
     let v6 = |at: usize| Some(Addr::v6(*bytes.get(at..)?.first_chunk()?));
     let (protocol, src, dst, at) = match bytes.first()? >> 4 {
@@ -145,10 +148,10 @@ fn quoted(bytes: &[u8]) -> Option<Ends> {
     let [a, b, c, d] = *bytes.get(at..)?.first_chunk()?;
     let has_ports = matches!(protocol, protocol::TCP | protocol::UDP);
     let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-    has_ports.then(|| ends(protocol, (src, from), (dst, to)))
+    has_ports.then(|| endpoints(protocol, (src, from), (dst, to)))
 }
 
-/// Analyses a capture with an index. `None` if it is no capture, or damaged.
+/// Analyses a capture with an index; returns `None` if the file is not a capture or is damaged.
 fn index(capture: &Path, out: &Path) -> Option<Oracle> {
     fs::create_dir_all(out).unwrap();
     let builder = Arc::new(Builder::default());
@@ -163,14 +166,14 @@ fn index(capture: &Path, out: &Path) -> Option<Oracle> {
     while let Some(batch) = stream.next_batch().ok()? {
         engine.batch(&batch).unwrap();
         builder.batch(&batch);
-        batch.iter().for_each(|packet| oracle.see(&packet));
+        batch.iter().for_each(|packet| oracle.add_packet(&packet));
     }
     engine.finish().unwrap();
     builder.write(capture).unwrap();
     Some(oracle)
 }
 
-/// Each row of conn.log as its columns by name.
+/// The rows of a log; each maps column names to values.
 fn rows(log: &Path) -> Vec<BTreeMap<String, String>> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let mut names = Vec::new();
@@ -186,37 +189,42 @@ fn rows(log: &Path) -> Vec<BTreeMap<String, String>> {
     rows
 }
 
-fn ends_of(row: &BTreeMap<String, String>) -> Option<Ends> {
+fn endpoints_of(row: &BTreeMap<String, String>) -> Option<Endpoints> {
     let end = |host: &str, port: &str| Some((row[host].parse().ok()?, row[port].parse().ok()?));
     let protocol = match &*row["proto"] {
         "tcp" => protocol::TCP,
         "udp" => protocol::UDP,
         _ => return None,
     };
-    Some(ends(protocol, end("id.orig_h", "id.orig_p")?, end("id.resp_h", "id.resp_p")?))
+    Some(endpoints(protocol, end("id.orig_h", "id.orig_p")?, end("id.resp_h", "id.resp_p")?))
 }
 
 #[test]
-fn slices_are_what_a_look_at_every_packet_finds() {
+fn indexed_packets_equal_those_of_the_oracle() {
     let all = gannet_synth::corpus::captures(&["conformance/captures"]);
-    let own = std::env::temp_dir().join(format!("gannet-index-oracle-{}", std::process::id()));
-    fs::create_dir_all(&own).unwrap();
+    let work_dir = std::env::temp_dir().join(format!("gannet-index-oracle-{}", std::process::id()));
+    fs::create_dir_all(&work_dir).unwrap();
     let (mut checked, mut left_out, mut wrong) = (0, 0, Vec::new());
-    for capture in all.iter().filter(|capture| fs::metadata(capture).unwrap().len() < MOST) {
-        let (copy, out) = (own.join("copy"), own.join("out"));
+    for capture in all.iter().filter(|capture| fs::metadata(capture).unwrap().len() < MAX_SIZE) {
+        let (copy, out) = (work_dir.join("copy"), work_dir.join("out"));
         fs::copy(capture, &copy).unwrap();
         let _ = fs::remove_dir_all(&out);
         let Some(oracle) = index(&copy, &out) else { continue };
         let mut index = Index::open(&copy).unwrap();
         let rows = rows(&out.join("conn.log"));
-        let doubtful = oracle.doubtful();
+        let ambiguous = oracle.ambiguous();
         let mut known = HashMap::new();
-        rows.iter().filter_map(ends_of).for_each(|ends| *known.entry(ends).or_insert(0) += 1);
+        rows.iter()
+            .filter_map(endpoints_of)
+            .for_each(|endpoints| *known.entry(endpoints).or_insert(0) += 1);
         for row in &rows {
-            let Some(ends) = ends_of(row) else { continue };
-            let expected = oracle.packets(&ends);
+            let Some(endpoints) = endpoints_of(row) else { continue };
+            let expected = oracle.packets(&endpoints);
             let is_tunnelled = row["tunnel_parents"] != "-";
-            if known[&ends] > 1 || doubtful.contains(&ends) || is_tunnelled && expected.is_empty() {
+            if known[&endpoints] > 1
+                || ambiguous.contains(&endpoints)
+                || is_tunnelled && expected.is_empty()
+            {
                 left_out += 1;
                 continue;
             }
@@ -231,15 +239,15 @@ fn slices_are_what_a_look_at_every_packet_finds() {
             checked += 1;
             if found != expected || read != expected {
                 wrong.push(format!(
-                    "{} {}: {ends:?}\n  index {found:?}\n  read {read:?}\n  oracle {expected:?}",
+                    "{} {}: {endpoints:?}\n  index {found:?}\n  read {read:?}\n  oracle {expected:?}",
                     capture.display(),
                     row["uid"]
                 ));
             }
         }
     }
-    fs::remove_dir_all(own).unwrap();
-    eprintln!("{checked} connections are right or not, {left_out} were left out");
+    fs::remove_dir_all(work_dir).unwrap();
+    eprintln!("{checked} connections checked, {left_out} left out");
     assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(all.len() == 1 || checked > 4_000, "{checked} connections");
 }

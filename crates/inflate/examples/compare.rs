@@ -4,7 +4,8 @@
 //! cargo run --profile dist -p gannet-inflate --example compare -- mix.pcap.gz mix.pcap.zst
 //! ```
 //!
-//! A line for each decoder: the least and the median of megabytes a second, of as many runs as `ROUNDS` says.
+//! Prints a line for each decoder: minimum and median of the megabytes per second. The environment
+//! variable `ROUNDS` sets the number of runs.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
 use std::io::{Cursor, Read};
@@ -13,7 +14,7 @@ use std::time::Instant;
 use gannet_inflate::gzip::{Gunzip, HISTORY};
 use gannet_inflate::zstd::Unzstd;
 
-/// A decoder by its name; it returns the number of bytes.
+/// The name of a decoder, and a function that returns the number of decompressed bytes.
 type Decoder = (&'static str, fn(&[u8]) -> u64);
 
 /// Bytes decompressed at a time, as readers of captures do.
@@ -26,7 +27,11 @@ fn main() {
         let decoders: Vec<Decoder> = if packed.starts_with(b"\x1f\x8b") {
             vec![("gunzip", gunzip), ("zlib-rs", zlib)]
         } else {
-            vec![("unzstd", unzstd), ("unzstd, 2 threads", unzstd_in_two), ("libzstd", libzstd)]
+            vec![
+                ("unzstd", unzstd),
+                ("unzstd, 2 threads", unzstd_two_threads),
+                ("libzstd", libzstd),
+            ]
         };
         for (name, decode) in decoders {
             let mut speeds: Vec<f64> = (0..rounds)
@@ -67,12 +72,12 @@ fn unzstd(packed: &[u8]) -> u64 {
     unzstd_with(packed, 1)
 }
 
-fn unzstd_in_two(packed: &[u8]) -> u64 {
+fn unzstd_two_threads(packed: &[u8]) -> u64 {
     unzstd_with(packed, 2)
 }
 
 fn unzstd_with(packed: &[u8], threads: usize) -> u64 {
-    let mut unzstd = Unzstd::at_hand(Cursor::new(packed.to_vec()));
+    let mut unzstd = Unzstd::in_memory(Cursor::new(packed.to_vec()));
     unzstd.set_threads(threads);
     all(|to| unzstd.read(to))
 }
@@ -82,7 +87,7 @@ fn libzstd(packed: &[u8]) -> u64 {
     all(|to| decoder.read(to))
 }
 
-/// Reads to the end; returns the number of bytes.
+/// Reads to the end; returns the number of decompressed bytes.
 fn all(mut read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> u64 {
     let (mut buffer, mut made) = (vec![0; PIECE], 0);
     loop {

@@ -12,12 +12,12 @@ use std::sync::PoisonError;
 
 use crate::gzip::HISTORY;
 
-/// Most bytes that the points of a file may take: where there are more, every second one is discarded, and the
-/// distance doubles.
-pub const MOST_RESTART_BYTES: usize = 256 << 20;
+/// Maximum size of the restart points of a file, in bytes: beyond it, every second point is
+/// discarded, and the distance doubles.
+pub const MAX_RESTART_BYTES: usize = 256 << 20;
 
-/// Bytes of a point besides its window.
-const POINT: usize = size_of::<RestartPoint>();
+/// Size of a point in bytes, without its window.
+const POINT_SIZE: usize = size_of::<RestartPoint>();
 
 /// Compression level of windows.
 const LEVEL: i32 = 6;
@@ -29,9 +29,10 @@ pub struct RestartPoint {
     pub offset: u64,
     /// Offset in the file.
     pub at: u64,
-    /// Bits of the byte at that offset that belong to what precedes, below 8.
+    /// Number of bits of the byte at that offset that belong to the preceding block, less than 8.
     pub skip: u8,
-    /// The decompressed bytes that matches may refer to, compressed with zstd; empty where there are none.
+    /// The decompressed bytes that matches may refer to, compressed with zstd; empty if there are
+    /// none.
     pub window: Vec<u8>,
 }
 
@@ -42,21 +43,21 @@ pub struct RestartPoints(Arc<Mutex<PointList>>);
 #[derive(Debug)]
 struct PointList {
     points: Vec<RestartPoint>,
-    /// Decompressed bytes from one point to the next, at least.
-    every: u64,
+    /// Minimum number of decompressed bytes from one point to the next.
+    distance: u64,
     bytes: usize,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl RestartPoints {
-    /// With at least this many decompressed bytes from one point to the next.
-    pub fn new(every: u64) -> Self {
-        Self::within(every, MOST_RESTART_BYTES)
+    /// An empty list, with at least this many decompressed bytes from one point to the next.
+    pub fn new(distance: u64) -> Self {
+        Self::with_limit(distance, MAX_RESTART_BYTES)
     }
 
-    fn within(every: u64, most: usize) -> Self {
-        let every = every.max(1);
-        Self(Arc::new(Mutex::new(PointList { points: Vec::new(), every, bytes: 0, most })))
+    fn with_limit(distance: u64, max_bytes: usize) -> Self {
+        let distance = distance.max(1);
+        Self(Arc::new(Mutex::new(PointList { points: Vec::new(), distance, bytes: 0, max_bytes })))
     }
 
     fn lock(&self) -> MutexGuard<'_, PointList> {
@@ -70,12 +71,12 @@ impl RestartPoints {
         std::mem::take(&mut kept.points)
     }
 
-    /// The least offset in the decompressed data that the next point may have.
+    /// The minimum offset in the decompressed data of the next point.
     pub(crate) fn next(&self) -> u64 {
         self.lock().next()
     }
 
-    /// Adds a point, with the bytes that precede it; returns the least offset of the next one.
+    /// Adds a point, with the bytes that precede it; returns the minimum offset of the next one.
     pub(crate) fn add(&self, offset: u64, at: u64, skip: u8, window: &[u8]) -> u64 {
         let mut kept = self.lock();
         if offset < kept.next() {
@@ -86,11 +87,11 @@ impl RestartPoints {
             [] => Some(Vec::new()),
             _ => zstd::bulk::compress(window, LEVEL).ok(),
         };
-        let every = kept.every;
-        let Some(window) = window else { return offset + every };
-        kept.bytes += POINT + window.len();
+        let distance = kept.distance;
+        let Some(window) = window else { return offset + distance };
+        kept.bytes += POINT_SIZE + window.len();
         kept.points.push(RestartPoint { offset, at, skip, window });
-        while kept.bytes > kept.most && kept.points.len() > 1 {
+        while kept.bytes > kept.max_bytes && kept.points.len() > 1 {
             kept.thin_out();
         }
         kept.next()
@@ -99,7 +100,7 @@ impl RestartPoints {
 
 impl PointList {
     fn next(&self) -> u64 {
-        self.points.last().map_or(0, |last| last.offset).saturating_add(self.every)
+        self.points.last().map_or(0, |last| last.offset).saturating_add(self.distance)
     }
 
     fn thin_out(&mut self) {
@@ -109,16 +110,16 @@ impl PointList {
             n % 2 == 0
         });
         self.points.shrink_to_fit();
-        self.every = self.every.saturating_mul(2);
-        self.bytes = self.points.iter().map(|point| POINT + point.window.len()).sum();
+        self.distance = self.distance.saturating_mul(2);
+        self.bytes = self.points.iter().map(|point| POINT_SIZE + point.window.len()).sum();
     }
 }
 
 impl RestartPoint {
-    /// The decompressed bytes in front of the point that matches may refer to.
+    /// The decompressed bytes before the point that matches may refer to.
     ///
     /// # Errors
-    /// If the window is not one.
+    /// If the window is not valid zstd data.
     pub fn history(&self) -> io::Result<Vec<u8>> {
         match &self.window[..] {
             [] => Ok(Vec::new()),
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_number_of_points_is_bounded() {
-        let points = RestartPoints::within(10, 20 * POINT);
+        let points = RestartPoints::with_limit(10, 20 * POINT_SIZE);
         (0..10_000).for_each(|n| {
             points.add(n * 10, n, 0, &[]);
         });

@@ -1,6 +1,6 @@
 use std::io;
 
-/// Why packets cannot be captured or sent.
+/// Errors of capturing and sending.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No interface has this name.
@@ -11,25 +11,25 @@ pub enum Error {
         "{0}: capturing needs the capability CAP_NET_RAW: run as root, or setcap cap_net_raw=ep"
     )]
     NotPermitted(String),
-    /// Frames of this kind of interface cannot be read.
+    /// The link type of the interface is not supported.
     #[error("{name}: frames of this kind of interface cannot be read (hardware type {kind})")]
     LinkType {
-        /// Its name.
+        /// The interface.
         name: String,
-        /// Its ARPHRD number.
+        /// Its hardware type (`ARPHRD_*`).
         kind: u16,
     },
-    /// A ring of this size cannot be made.
+    /// The size of a ring is not supported.
     #[error("{0}")]
     Ring(String),
-    /// A call to the system failed.
+    /// A system call failed.
     #[error("{name}: {what}: {source}")]
     System {
         /// The interface.
         name: String,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }

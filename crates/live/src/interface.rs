@@ -1,4 +1,4 @@
-//! What the system says of a network interface.
+//! Properties of network interfaces.
 
 use std::fs;
 use std::path::Path;
@@ -12,19 +12,19 @@ use crate::sys::Socket;
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its number in this network namespace.
+    /// Interface index in this network namespace.
     pub index: u32,
-    /// What its frames start with.
+    /// Link type of its frames.
     pub link_type: LinkType,
     /// Whether it is the loopback interface, which delivers each packet twice.
     pub is_loopback: bool,
-    /// The longest packet that it takes, without link header.
+    /// Maximum size of a packet without link header, in bytes.
     pub mtu: u32,
 }
 
-/// Hardware types, ARPHRD_* of the kernel.
+/// Hardware types (`ARPHRD_*` of the kernel).
 const ETHER: u16 = 1;
 const PPP: u16 = 512;
 const LOOPBACK: u16 = 772;
@@ -35,18 +35,18 @@ const IP_TUNNEL: u16 = 768;
 const IP6_TUNNEL: u16 = 769;
 const SIT: u16 = 776;
 
-/// `ETHTOOL_GGRO` of ethtool(8).
+/// Command `ETHTOOL_GGRO`.
 const GRO: u32 = 0x2b;
-/// `ETHTOOL_GFLAGS`.
+/// Command `ETHTOOL_GFLAGS`.
 const FLAGS: u32 = 0x25;
-/// The bit of LRO in these flags.
+/// The bit of LRO in the flags (`ETH_FLAG_LRO`).
 const LRO: u32 = 1 << 15;
 
 impl Interface {
-    /// Looks an interface up.
+    /// Looks up an interface by name.
     ///
     /// # Errors
-    /// When no interface has the name, or its frames cannot be read.
+    /// If no interface has the name, or its link type is not supported.
     pub fn named(name: &str) -> Result<Self, Error> {
         let missing = || Error::NoInterface(name.to_owned());
         if name.contains('/') || name.starts_with('.') {
@@ -56,15 +56,23 @@ impl Interface {
             fs::read_to_string(folder(name).join(file)).ok()?.trim().parse().ok()
         };
         let index = number("ifindex").ok_or_else(missing)?;
-        let kind = number("type").and_then(|kind| u16::try_from(kind).ok()).ok_or_else(missing)?;
-        let link_type = match kind {
+        let hardware_type = number("type")
+            .and_then(|hardware_type| u16::try_from(hardware_type).ok())
+            .ok_or_else(missing)?;
+        let link_type = match hardware_type {
             ETHER | LOOPBACK => LinkType::ETHERNET,
             NONE | RAW_IP | IP_TUNNEL | IP6_TUNNEL | SIT | PPP => LinkType::RAW,
             RADIOTAP => LinkType(127),
-            _ => return Err(Error::LinkType { name: name.to_owned(), kind }),
+            _ => return Err(Error::LinkType { name: name.to_owned(), kind: hardware_type }),
         };
         let mtu = number("mtu").unwrap_or(1500);
-        Ok(Self { name: name.to_owned(), index, link_type, is_loopback: kind == LOOPBACK, mtu })
+        Ok(Self {
+            name: name.to_owned(),
+            index,
+            link_type,
+            is_loopback: hardware_type == LOOPBACK,
+            mtu,
+        })
     }
 
     /// Names of all interfaces.
@@ -76,8 +84,8 @@ impl Interface {
         names
     }
 
-    /// Offloads that join packets before they are captured, and that are on: what a capture then shows was not on the
-    /// wire like that.
+    /// Names of enabled offloads that join packets before they are captured, so that captured packets differ from those
+    /// on the wire.
     pub fn joining_offloads(&self) -> Vec<&'static str> {
         let Ok(socket) = Socket::new() else { return Vec::new() };
         let is_on =
@@ -86,7 +94,7 @@ impl Interface {
         all.into_iter().filter_map(|(name, on)| on.then_some(name)).collect()
     }
 
-    /// Whether it exists and is up, as far as the system says.
+    /// Whether an interface exists and is up.
     pub fn is_up(name: &str) -> bool {
         let flags = fs::read_to_string(folder(name).join("flags")).unwrap_or_default();
         let flags = flags.trim().strip_prefix("0x").and_then(|f| u32::from_str_radix(f, 16).ok());
@@ -96,7 +104,7 @@ impl Interface {
 
 const CLASS: &str = "/sys/class/net";
 
-/// Where the system shows an interface.
+/// The folder of an interface in sysfs.
 pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(CLASS).join(name)
 }
@@ -106,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_known_and_paths_are_no_names() {
+    fn loopback_is_found_and_paths_are_not_names() {
         let lo = Interface::named("lo").unwrap();
         assert!(lo.is_loopback && lo.link_type == LinkType::ETHERNET);
         assert!(Interface::names().contains(&"lo".to_owned()));

@@ -1,4 +1,4 @@
-//! An account of packets: how many there were, and where those were lost that were not read.
+//! Counts of received and lost packets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,23 +7,23 @@ use std::path::Path;
 use crate::RingCounters;
 use crate::interface::folder;
 
-/// What became of the packets of all rings since capturing began.
+/// Counts of packets since the start of the capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Of all rings together.
+    /// Sums over all rings.
     pub rings: RingCounters,
-    /// By ring: name of its interface, and what became of its packets.
+    /// Interface name and counters of each ring.
     pub by_ring: Vec<(String, RingCounters)>,
-    /// By interface, packets that the network card or its driver lost.
+    /// Counters of network cards and drivers, by interface.
     pub links: BTreeMap<String, LinkCounters>,
-    /// Packets of all interfaces of this machine that the kernel lost because its backlog was full.
+    /// Packets of all interfaces of this machine that the kernel dropped because its backlog was full.
     pub backlog_drops: u64,
 }
 
 impl Ledger {
-    /// Packets that passed the filter in the kernel: read, and dropped at the ring.
+    /// Packets that passed the filter in the kernel: read, duplicates, and dropped because the ring was full.
     pub fn seen(&self) -> u64 {
-        self.rings.read + self.rings.doubles + self.rings.dropped
+        self.rings.read + self.rings.duplicates + self.rings.dropped
     }
 
     /// All packets known to be lost.
@@ -33,14 +33,14 @@ impl Ledger {
     }
 }
 
-/// Packets that an interface lost before they reached a ring, and all that it received.
+/// Packets that an interface received, and those that it lost before they reached a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets received.
     pub received: u64,
-    /// No room in the network card.
+    /// Packets lost because buffers of the network card were full.
     pub missed: u64,
-    /// No room in the driver.
+    /// Packets dropped by the driver.
     pub dropped: u64,
     /// Damaged frames.
     pub errors: u64,
@@ -52,7 +52,7 @@ impl LinkCounters {
         self.missed + self.dropped + self.errors
     }
 
-    /// What the system says of an interface since it exists.
+    /// Reads the counters of an interface since its creation.
     pub fn of(name: &str) -> Self {
         let folder = folder(name).join("statistics");
         let count = |file: &str| number(&folder.join(file));
@@ -64,7 +64,8 @@ impl LinkCounters {
         }
     }
 
-    /// What was counted since `before`. A counter that became smaller belongs to an interface that was removed and made again.
+    /// Differences from `before`. A counter that has decreased belongs to an interface that was removed and created
+    /// again.
     pub fn since(&self, before: &Self) -> Self {
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         Self {
@@ -80,12 +81,12 @@ fn number(path: &Path) -> u64 {
     fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Packets that the kernel of this machine has lost because the backlog of a processor was full, since it started.
+/// Packets that the kernel has dropped because the backlog of a CPU was full, since it started.
 pub fn kernel_backlog_drops() -> u64 {
     backlog(&fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default())
 }
 
-/// A line a processor; the second number counts its drops.
+/// Sums the drops in `softnet_stat`: it has a line per CPU, whose second number counts drops.
 fn backlog(text: &str) -> u64 {
     let drops = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
     text.lines().filter_map(drops).sum()
@@ -96,14 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backlogs_of_all_processors_count() {
+    fn drops_of_all_cpus_are_summed() {
         assert_eq!(backlog("0000ffff 00000010 00000000\n00000001 0000000a 0\nx\n\n"), 26);
     }
 
     #[test]
-    fn counters_that_began_again_count_from_zero() {
-        let of = |received, missed| LinkCounters { received, missed, ..LinkCounters::default() };
-        assert_eq!(of(10, 3).since(&of(4, 1)), of(6, 2));
-        assert_eq!(of(10, 3).since(&of(40, 1)), of(10, 2));
+    fn restarted_counters_count_from_zero() {
+        let counters =
+            |received, missed| LinkCounters { received, missed, ..LinkCounters::default() };
+        assert_eq!(counters(10, 3).since(&counters(4, 1)), counters(6, 2));
+        assert_eq!(counters(10, 3).since(&counters(40, 1)), counters(10, 2));
     }
 }

@@ -1,11 +1,11 @@
-//! Packets from network interfaces, and an account of every packet that was lost.
+//! Captures packets on network interfaces, and counts every packet that is lost.
 //!
-//! A [`Source`] opens a capture ring ([`Ring`], AF_PACKET with TPACKET_V3) on each interface and hands out the same
-//! [`Batch`](gannet_capture::Batch)es that captures in files give. [`Ledger`] sums up where packets went: read,
-//! dropped at the ring, dropped by the network card or by the kernel before the ring. [`Sender`] sends frames, for
+//! A [`Source`] opens a capture ring ([`Ring`], AF_PACKET with TPACKET_V3) on each interface and returns
+//! [`Batch`](gannet_capture::Batch)es, like the reader of capture files. [`Ledger`] counts packets that were read,
+//! dropped at the ring, or dropped by the network card or the kernel before the ring. [`Sender`] sends frames, for
 //! tests and measurements.
 //!
-//! # How data moves
+//! # Data flow
 //!
 //! ```text
 //! kernel ──writes──▶ block of the ring ──Lease──▶ Bytes ──▶ Batch ──▶ engine
@@ -13,12 +13,12 @@
 //!                        └────── last reader is done ◀────────┘
 //! ```
 //!
-//! The kernel fills a block and gives it away; a batch borrows the block, and the kernel gets it back when the last
-//! reader of the batch is done. With one ring no packet is copied. Packets of several rings are merged in the order
-//! of their times, which copies them.
+//! The kernel fills a block and retires it; a batch shares the block, which returns to the kernel when the last reader
+//! of the batch drops it. With one ring no packet is copied. Packets of several rings are merged in the order of their
+//! timestamps, which copies them.
 //!
-//! Before packets are handed out, they are made what was on the wire: a VLAN tag that the kernel stripped is put back,
-//! and a checksum that the network card was to fill in is computed ([`offload`]).
+//! Packets are restored to their form on the wire: a VLAN tag that the kernel stripped is inserted again, and a
+//! checksum that is offloaded to the network card is computed ([`offload`]).
 #![cfg(target_os = "linux")]
 
 mod error;

@@ -1,38 +1,37 @@
-//! What the kernel leaves to the network card, done here: packets are to be what is on the wire.
+//! Restores packets to their form on the wire: VLAN tags and checksums that are offloaded to the network card.
 
 use gannet_base::Addr;
 use gannet_wire::checksum::Sum;
 use gannet_wire::protocol;
 
-/// Bytes of a VLAN tag.
+/// Size of a VLAN tag, in bytes.
 pub const TAG: usize = 4;
-/// Both addresses of an Ethernet frame.
+/// Size of both addresses of an Ethernet frame, in bytes.
 const ADDRESSES: usize = 12;
 
-/// Puts a VLAN tag back that the kernel took out of a frame. `room` begins [`TAG`] bytes before the frame; the frame
-/// with its tag then begins where `room` begins. Frames that are too short have no tag to put back: returns whether
-/// it was done.
-pub fn restore_tag(room: &mut [u8], protocol: u16, tag: u16) -> bool {
-    if room.len() < TAG + ADDRESSES {
+/// Restores a VLAN tag that the kernel stripped from a frame. `buffer` begins [`TAG`] bytes before the frame; the frame
+/// with its tag begins at the start of `buffer`. Returns `false` if the frame is too short.
+pub fn restore_tag(buffer: &mut [u8], protocol: u16, tag: u16) -> bool {
+    if buffer.len() < TAG + ADDRESSES {
         return false;
     }
-    room.copy_within(TAG..TAG + ADDRESSES, 0);
+    buffer.copy_within(TAG..TAG + ADDRESSES, 0);
     let [a, b] = protocol.to_be_bytes();
     let [c, d] = tag.to_be_bytes();
-    if let Some(to) = room.get_mut(ADDRESSES..ADDRESSES + TAG) {
+    if let Some(to) = buffer.get_mut(ADDRESSES..ADDRESSES + TAG) {
         to.copy_from_slice(&[a, b, c, d]);
     }
     true
 }
 
-/// Computes the checksum of a TCP segment or UDP datagram that the network card was to fill in. Ethernet frames with up
-/// to two VLAN tags and plain IP packets are understood; of others, of fragments and of frames that were cut nothing
-/// is changed. Returns whether there was something to fill in.
+/// Computes the checksum of a TCP segment or UDP datagram, which the kernel left to the network card. It supports
+/// Ethernet frames with up to two VLAN tags, and plain IP packets; other frames, fragments and truncated frames are not
+/// changed. Returns whether a checksum was written.
 pub fn fill_checksum(frame: &mut [u8], is_ethernet: bool) -> bool {
-    fill(frame, is_ethernet).is_some()
+    compute(frame, is_ethernet).is_some()
 }
 
-fn fill(frame: &mut [u8], is_ethernet: bool) -> Option<()> {
+fn compute(frame: &mut [u8], is_ethernet: bool) -> Option<()> {
     let start = if is_ethernet { network(frame)? } else { 0 };
     let ip = frame.get_mut(start..)?;
     let (source, target, next, from, to) = match ip.first()? >> 4 {
@@ -40,7 +39,7 @@ fn fill(frame: &mut [u8], is_ethernet: bool) -> Option<()> {
             let head: &[u8; 20] = ip.first_chunk()?;
             let len = usize::from(head[0] & 15) * 4;
             let total = usize::from(u16::from_be_bytes([head[2], head[3]]));
-            // Longer than the field can say where the kernel has joined segments.
+            // The length field is 0 if the packet is too long for it, because the kernel joined segments.
             let total = if total == 0 { ip.len() } else { total };
             let is_fragment = u16::from_be_bytes([head[6], head[7]]) & 0x3fff != 0;
             if is_fragment || len < 20 {
@@ -69,14 +68,14 @@ fn fill(frame: &mut [u8], is_ethernet: bool) -> Option<()> {
     sum.add(transport);
     let mut checksum = sum.checksum();
     if next == protocol::UDP && checksum == [0, 0] {
-        // Zero says that there is none.
+        // Zero stands for no checksum.
         checksum = [0xff, 0xff];
     }
     transport.get_mut(at..at + 2)?.copy_from_slice(&checksum);
     Some(())
 }
 
-/// Where the IP packet of an Ethernet frame begins.
+/// Offset of the IP packet in an Ethernet frame.
 fn network(frame: &[u8]) -> Option<usize> {
     let mut at = ADDRESSES;
     for _ in 0..3 {
@@ -96,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// An Ethernet frame with a UDP datagram over IPv4, whose checksum is only begun.
+    /// An Ethernet frame with a UDP datagram over IPv4, whose checksum is incomplete.
     fn datagram() -> Vec<u8> {
         let mut frame = vec![1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0];
         frame.extend([0x45, 0, 0, 31, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 2]);
@@ -121,19 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_put_back() {
+    fn a_tag_is_restored() {
         let frame = datagram();
-        let mut room = [&[9, 9, 9, 9][..], &frame].concat();
-        assert!(restore_tag(&mut room, 0x8100, 0x2064));
-        assert_eq!(room[..12], frame[..12]);
-        assert_eq!(room[12..18], [0x81, 0, 0x20, 0x64, 8, 0]);
-        assert!(fill_checksum(&mut room, true));
-        assert_eq!(checked(&room[18..]), Checksum::Valid);
+        let mut buffer = [&[9, 9, 9, 9][..], &frame].concat();
+        assert!(restore_tag(&mut buffer, 0x8100, 0x2064));
+        assert_eq!(buffer[..12], frame[..12]);
+        assert_eq!(buffer[12..18], [0x81, 0, 0x20, 0x64, 8, 0]);
+        assert!(fill_checksum(&mut buffer, true));
+        assert_eq!(checked(&buffer[18..]), Checksum::Valid);
         assert!(!restore_tag(&mut [0; 15], 0x8100, 1));
     }
 
     #[test]
-    fn what_is_cut_or_a_fragment_stays_what_it_is() {
+    fn truncated_frames_and_fragments_are_not_changed() {
         for len in 0..datagram().len() {
             let mut frame = datagram();
             frame.truncate(len);

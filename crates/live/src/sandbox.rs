@@ -1,8 +1,8 @@
-//! What a process gives up once its rings are open: rights, the file system, system calls.
+//! Restricts a process after its rings are open: privileges, file system access, system calls.
 //!
-//! [`Sandbox::enter`] takes the calling thread in, and all threads that it starts later: threads that run before stay
-//! outside. Steps, in this order: no new privileges, another user, no capabilities, Landlock for files and TCP,
-//! seccomp for system calls.
+//! [`Sandbox::enter`] restricts the calling thread and all threads that it starts later; threads that run already are
+//! not restricted. The steps are, in this order: no new privileges, another user, no capabilities, Landlock for files
+//! and TCP, seccomp for system calls.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,55 +26,55 @@ use seccompiler::SeccompFilter;
 
 use crate::sys;
 
-/// Whether a sandbox is needed.
+/// Enforcement of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// No sandbox.
     Off,
-    /// As much of it as the system has.
+    /// Enforce what the system supports.
     BestEffort,
-    /// All of it, or an error.
+    /// Enforce everything, or return an error.
     Required,
 }
 
-/// What a process still needs.
+/// What a process is still allowed to do.
 #[derive(Clone, Debug, Default)]
 pub struct Sandbox {
-    /// Folders in which it makes, writes, renames and removes files.
+    /// Folders in which it may create, write, rename and remove files.
     pub write: Vec<PathBuf>,
-    /// Files and folders that it reads.
+    /// Files and folders that it may read.
     pub read: Vec<PathBuf>,
-    /// Whether it opens connections.
+    /// Whether it may open connections.
     pub connects: bool,
-    /// Whether it runs programs: then neither Landlock nor seccomp can be used.
+    /// Whether it executes programs, which excludes Landlock and seccomp.
     pub executes: bool,
-    /// The user that it becomes: a name, or numbers as `uid:gid`.
+    /// The user to switch to: a name, or numbers as `uid:gid`.
     pub user: Option<String>,
 }
 
-/// Why a sandbox cannot be entered.
+/// Errors of entering a sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// There is no such user.
+    /// The user does not exist.
     #[error("no user is named '{0}'")]
     NoUser(String),
-    /// Another user cannot be taken.
+    /// Switching to another user failed.
     #[error("becoming user '{0}': {1}")]
     User(String, io::Error),
-    /// Something is missing that is required.
+    /// A required restriction cannot be enforced.
     #[error("--sandbox required: {0}")]
     Missing(String),
 }
 
-/// Files of the system that are read at any time: counters of interfaces, the state of the process, time zones.
-const SYSTEM: [&str; 6] =
+/// System files that are read at any time: counters of interfaces, the state of the process, time zones.
+const SYSTEM_PATHS: [&str; 6] =
     ["/sys", "/proc", "/etc/localtime", "/usr/share/zoneinfo", "/dev/null", "/dev/urandom"];
 
 impl Sandbox {
-    /// Enters. Returns what is not enforced, in words.
+    /// Enters the sandbox. Returns descriptions of restrictions that are not enforced.
     ///
     /// # Errors
-    /// When the user cannot be taken, or something is missing that is required.
+    /// If switching to the user fails, or a required restriction cannot be enforced.
     pub fn enter(&self, mode: Mode) -> Result<Vec<String>, Refused> {
         let mut missing = Vec::new();
         if let Err(error) = sys::no_new_privileges() {
@@ -105,21 +105,22 @@ impl Sandbox {
 
     fn landlock(&self) -> Result<(), String> {
         let abi = ABI::V5;
-        let failed = |error: landlock::RulesetError| format!("Landlock ({error})");
-        let ruleset = Ruleset::default().handle_access(AccessFs::from_all(abi)).map_err(failed)?;
+        let error_of = |error: landlock::RulesetError| format!("Landlock ({error})");
+        let ruleset =
+            Ruleset::default().handle_access(AccessFs::from_all(abi)).map_err(error_of)?;
         let ruleset = match self.connects {
             true => ruleset.handle_access(AccessNet::BindTcp),
             false => ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp),
         };
-        let ruleset = ruleset.map_err(failed)?.create().map_err(failed)?;
+        let ruleset = ruleset.map_err(error_of)?.create().map_err(error_of)?;
         let read = AccessFs::from_read(abi) & !AccessFs::Execute;
         let write = AccessFs::from_all(abi) & !AccessFs::Execute;
-        let system = SYSTEM.iter().map(PathBuf::from);
+        let system = SYSTEM_PATHS.iter().map(PathBuf::from);
         let ruleset = ruleset
             .add_rules(path_beneath_rules(system.chain(self.read.iter().cloned()), read))
             .and_then(|set| set.add_rules(path_beneath_rules(&self.write, write)))
-            .map_err(failed)?;
-        match ruleset.restrict_self().map_err(failed)?.ruleset {
+            .map_err(error_of)?;
+        match ruleset.restrict_self().map_err(error_of)?.ruleset {
             RulesetStatus::FullyEnforced => Ok(()),
             RulesetStatus::PartiallyEnforced => {
                 Err("parts of Landlock (the kernel is older)".into())
@@ -129,20 +130,20 @@ impl Sandbox {
     }
 }
 
-/// Becomes another user and leaves all groups but its own.
+/// Switches to another user, with only the group of that user.
 fn become_user(name: &str) -> Result<(), Refused> {
     let (uid, gid) = user_ids(name)?;
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    let failed = |errno: nix::Error| Refused::User(name.to_owned(), errno.into());
-    nix::unistd::setgroups(&[gid]).map_err(failed)?;
-    nix::unistd::setresgid(gid, gid, gid).map_err(failed)?;
-    nix::unistd::setresuid(uid, uid, uid).map_err(failed)
+    let error_of = |errno: nix::Error| Refused::User(name.to_owned(), errno.into());
+    nix::unistd::setgroups(&[gid]).map_err(error_of)?;
+    nix::unistd::setresgid(gid, gid, gid).map_err(error_of)?;
+    nix::unistd::setresuid(uid, uid, uid).map_err(error_of)
 }
 
-/// User and group of `--user`, for folders that become its own.
+/// User and group ids of a `--user` argument, for folders that are to belong to it.
 ///
 /// # Errors
-/// When there is no such user.
+/// If the user does not exist.
 pub fn user_ids(name: &str) -> Result<(u32, u32), Refused> {
     let missing = || Refused::NoUser(name.to_owned());
     if let Some((uid, gid)) = name.split_once(':') {
@@ -152,8 +153,8 @@ pub fn user_ids(name: &str) -> Result<(u32, u32), Refused> {
     Ok((user.uid.as_raw(), user.gid.as_raw()))
 }
 
-/// Calls that end the process: none of these is ever made by intent.
-const DEADLY: [i64; 12] = [
+/// System calls that kill the process, because it never makes them.
+const KILLED_CALLS: [i64; 12] = [
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_ptrace,
@@ -168,11 +169,11 @@ const DEADLY: [i64; 12] = [
     libc::SYS_unshare,
 ];
 
-/// Those that end it, too, unless it opens connections.
-const CONNECTING: [i64; 2] = [libc::SYS_socket, libc::SYS_connect];
+/// System calls that kill the process unless it may open connections.
+const CONNECT_CALLS: [i64; 2] = [libc::SYS_socket, libc::SYS_connect];
 
-/// Calls that are allowed; all others fail.
-const ALLOWED: &[i64] = &[
+/// System calls that are allowed; others fail.
+const ALLOWED_CALLS: &[i64] = &[
     libc::SYS_accept4,
     libc::SYS_bind,
     libc::SYS_brk,
@@ -266,9 +267,9 @@ const ALLOWED: &[i64] = &[
     libc::SYS_writev,
 ];
 
-/// Those that only this processor's kernel has.
+/// Allowed system calls that exist only on this architecture.
 #[cfg(target_arch = "x86_64")]
-const OLDER: &[i64] = &[
+const ALLOWED_ON_X86_64: &[i64] = &[
     libc::SYS_access,
     libc::SYS_arch_prctl,
     libc::SYS_epoll_wait,
@@ -284,27 +285,31 @@ const OLDER: &[i64] = &[
     libc::SYS_unlink,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OLDER: &[i64] = &[];
+const ALLOWED_ON_X86_64: &[i64] = &[];
 
-/// Allows the calls that a sensor makes; some others end the process, all the rest fail.
+/// Allows the system calls that a sensor makes; some others kill the process, the rest fails.
 fn seccomp(connects: bool) -> Result<(), Box<dyn std::error::Error>> {
     let arch = std::env::consts::ARCH.try_into()?;
     let rules = |calls: &mut dyn Iterator<Item = i64>| -> BTreeMap<i64, Vec<_>> {
         calls.map(|call| (call, Vec::new())).collect()
     };
-    let connecting = || CONNECTING.iter().copied();
-    let mut allowed = ALLOWED.iter().chain(OLDER).copied().chain(connecting().filter(|_| connects));
+    let connecting = || CONNECT_CALLS.iter().copied();
+    let mut allowed = ALLOWED_CALLS
+        .iter()
+        .chain(ALLOWED_ON_X86_64)
+        .copied()
+        .chain(connecting().filter(|_| connects));
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     let allow = SeccompFilter::new(rules(&mut allowed), refused, SeccompAction::Allow, arch)?;
-    let mut deadly = DEADLY.iter().copied().chain(connecting().filter(|_| !connects));
+    let mut killed = KILLED_CALLS.iter().copied().chain(connecting().filter(|_| !connects));
     let kill = SeccompFilter::new(
-        rules(&mut deadly),
+        rules(&mut killed),
         SeccompAction::Allow,
         SeccompAction::KillProcess,
         arch,
     )?;
-    // Of several answers the kernel takes the strictest. The second filter is attached with a call that the first
-    // one must allow, prctl(2).
+    // The kernel applies the strictest result of several filters. The second filter is attached with prctl(2), which
+    // the first one must allow.
     let programs: [BpfProgram; 2] = [kill.try_into()?, allow.try_into()?];
     for program in &programs {
         seccompiler::apply_filter(program)?;

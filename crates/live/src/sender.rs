@@ -1,4 +1,4 @@
-//! Frames sent on an interface: for tests and measurements.
+//! Sends frames on an interface, for tests and measurements.
 
 use std::io;
 use std::time::Duration;
@@ -8,48 +8,50 @@ use crate::Error;
 use crate::Interface;
 use crate::sys::Socket;
 
-/// Sends frames on an interface, past its queue.
+/// Sends frames on an interface, bypassing its queueing discipline.
 #[derive(Debug)]
 pub struct Sender {
     socket: Socket,
     name: String,
 }
 
-/// Frames that one call sends.
-const AT_ONCE: usize = 64;
-/// How long the interface may take no frame.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of frames in a system call.
+const MAX_BATCH: usize = 64;
+/// Time after which sending fails if the interface accepts no frame.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Sender {
     /// Opens an interface.
     ///
     /// # Errors
-    /// When there is none of that name, or the process may not send on it.
+    /// If no interface has this name, or the process may not send on it.
     pub fn open(name: &str) -> Result<Self, Error> {
         let interface = Interface::named(name)?;
-        let failed = |what| move |source| Error::system(name, what, source);
-        let socket = Socket::new().map_err(failed("packet socket"))?;
-        // What comes in is not wanted.
-        socket.attach(&crate::prefilter::NOTHING).map_err(failed("filter"))?;
-        socket.bypass_queue().map_err(failed("queue"))?;
-        socket.bind(interface.index).map_err(failed("bind"))?;
+        let system_error = |what| move |source| Error::system(name, what, source);
+        let socket = Socket::new().map_err(system_error("packet socket"))?;
+        // The socket is used only to send.
+        socket.attach(&crate::prefilter::REJECT_ALL).map_err(system_error("filter"))?;
+        socket.bypass_queue().map_err(system_error("queue"))?;
+        socket.bind(interface.index).map_err(system_error("bind"))?;
         Ok(Self { socket, name: name.to_owned() })
     }
 
-    /// Sends all these frames, in order. Waits while the interface takes none.
+    /// Sends all frames in order. Waits while the interface is busy.
     ///
     /// # Errors
-    /// When the interface refuses a frame (too long, or down), or takes none for seconds.
+    /// If the interface rejects a frame (too long, or down), or is busy for [`SEND_TIMEOUT`].
     pub fn send(&self, mut frames: &[&[u8]]) -> Result<(), Error> {
-        let mut since = Instant::now();
+        let mut last_sent = Instant::now();
         while !frames.is_empty() {
-            let some = frames.get(..AT_ONCE).unwrap_or(frames);
-            match self.socket.send(some) {
+            let batch = frames.get(..MAX_BATCH).unwrap_or(frames);
+            match self.socket.send(batch) {
                 Ok(sent) => {
                     frames = frames.get(sent..).unwrap_or_default();
-                    since = Instant::now();
+                    last_sent = Instant::now();
                 }
-                Err(e) if is_busy(&e) && since.elapsed() < PATIENCE => std::thread::yield_now(),
+                Err(e) if is_busy(&e) && last_sent.elapsed() < SEND_TIMEOUT => {
+                    std::thread::yield_now();
+                }
                 Err(e) => return Err(Error::system(&self.name, "sending", e)),
             }
         }

@@ -1,4 +1,4 @@
-//! Interfaces as a source of batches.
+//! Captures batches of packets on interfaces.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,21 +25,21 @@ use crate::Ring;
 use crate::RingCounters;
 use crate::RingOptions;
 use crate::ledger::kernel_backlog_drops;
-use crate::merge::Lane;
+use crate::merge::PendingBlock;
 use crate::merge::merge;
 use crate::ring::is_interrupted;
 
-/// How a [`Source`] captures.
+/// Options of a [`Source`].
 #[derive(Clone, Debug)]
 pub struct SourceOptions {
-    /// Size of each ring.
+    /// Options of each ring.
     pub ring: RingOptions,
-    /// Rings on each interface, which share its packets by flow.
+    /// Number of rings per interface, which share its packets by flow.
     pub sockets: u16,
-    /// Packets of a batch, at the most.
+    /// Maximum number of packets in a batch.
     pub batch_packets: usize,
-    /// Whether the process may open rings again on an interface that was made again: a [`Sandbox`](crate::Sandbox) ends a
-    /// process that tries.
+    /// Whether rings are reopened on an interface that was created again. In a [`Sandbox`](crate::Sandbox) the attempt
+    /// would kill the process.
     pub reopens: bool,
 }
 
@@ -54,50 +54,51 @@ impl Default for SourceOptions {
     }
 }
 
-/// Captures on one interface or several.
+/// Captures on one or several interfaces.
 #[derive(Debug)]
 pub struct Source {
     rings: Vec<Ring>,
-    lanes: Vec<Lane>,
+    pending: Vec<PendingBlock>,
     gathered: Gathered,
-    /// Records of a merged batch.
+    /// Records of the merged batch.
     merged: Vec<Record>,
-    /// Packets of a batch, at the most.
-    most: usize,
+    /// Maximum number of packets in a batch.
+    max_packets: usize,
     /// Number of the next packet.
     next: u64,
     options: SourceOptions,
     filters: BTreeMap<String, Vec<Insn>>,
-    /// Counters of rings that were replaced because their interface was.
-    past: RingCounters,
-    /// Interfaces that were made again and on which capturing does not begin again: their numbers, and why.
+    /// Counters of rings that were replaced because their interface was created again.
+    replaced_rings: RingCounters,
+    /// Interfaces that were created again and could not be reopened, with their indices and the errors.
     refused: BTreeMap<String, (u32, Error)>,
-    /// Interfaces that were made again and are captured on again.
+    /// Interfaces that were created again and reopened.
     reopened: Vec<String>,
-    /// What links and the backlog had counted at the start.
-    before: (BTreeMap<String, LinkCounters>, u64),
+    /// Counters of links and of the backlog at the start.
+    initial_counters: (BTreeMap<String, LinkCounters>, u64),
+    /// Whether the kernel rejected a filter.
     refused_filter: bool,
 }
 
-/// What a source has.
+/// Result of [`Source::packets`].
 #[derive(Debug)]
 pub enum Next<'a> {
-    /// Packets.
+    /// A batch of packets.
     Packets(Batch<'a>),
-    /// No packets for now.
+    /// No packets are available.
     Idle,
 }
 
-/// While an interface is down, packets are looked for this often.
-const DOWN: Duration = Duration::from_millis(100);
-/// While packets of several rings wait for each other, they are looked at this often.
-const MERGING: Duration = Duration::from_millis(5);
+/// Poll interval while an interface is down.
+const DOWN_POLL: Duration = Duration::from_millis(100);
+/// Poll interval while packets of several rings are pending to be merged.
+const MERGE_POLL: Duration = Duration::from_millis(5);
 
 impl Source {
-    /// Opens rings on interfaces. Packets come in once all are open; `filter` gives the program for an interface.
+    /// Opens rings on interfaces, and starts them when all are open. `filter` returns the program for an interface.
     ///
     /// # Errors
-    /// When an interface does not exist, or the process may not capture on it.
+    /// If an interface does not exist, or the process may not capture on it.
     pub fn open(
         interfaces: &[Interface],
         options: SourceOptions,
@@ -113,30 +114,30 @@ impl Source {
         }
         let links =
             interfaces.iter().map(|i| (i.name.clone(), LinkCounters::of(&i.name))).collect();
-        let before = (links, kernel_backlog_drops());
+        let initial_counters = (links, kernel_backlog_drops());
         let mut refused_filter = false;
         for ring in &rings {
             let filter = filters.get(&ring.interface().name).map(Vec::as_slice);
             refused_filter |= !ring.start(filter)?;
         }
         Ok(Self {
-            lanes: rings.iter().map(|_| Lane::default()).collect(),
+            pending: rings.iter().map(|_| PendingBlock::default()).collect(),
             rings,
             gathered: Gathered::default(),
             merged: Vec::new(),
-            most: options.batch_packets,
+            max_packets: options.batch_packets,
             next: 1,
             options,
             filters,
-            past: RingCounters::default(),
+            replaced_rings: RingCounters::default(),
             refused: BTreeMap::new(),
             reopened: Vec::new(),
-            before,
+            initial_counters,
             refused_filter,
         })
     }
 
-    /// Whether the kernel did not take a filter: packets are then filtered by the analysis alone.
+    /// Whether the kernel rejected a filter, so that only the analysis filters packets.
     pub fn refused_filter(&self) -> bool {
         self.refused_filter
     }
@@ -146,39 +147,40 @@ impl Source {
         &self.rings
     }
 
-    /// The number of the next packet, which then is none: for time that passes without packets.
+    /// Consumes and returns the number of the next packet, for events that occur without packets.
     pub fn skip_number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 
-    /// Returns packets that have arrived already.
+    /// Returns packets that have arrived; does not wait.
     pub fn packets(&mut self) -> Next<'_> {
-        // The block of the last batch goes back if nothing reads it any more.
+        // Release the block of the last batch, unless it is still used.
         self.gathered.clear();
-        for (ring, lane) in self.rings.iter_mut().zip(&mut self.lanes) {
-            if lane.is_empty() {
-                lane.at = 0;
-                lane.block.bytes = gannet_capture::Bytes::default();
-                ring.take(&mut lane.block);
+        for (ring, pending_block) in self.rings.iter_mut().zip(&mut self.pending) {
+            if pending_block.is_empty() {
+                pending_block.at = 0;
+                pending_block.block.bytes = gannet_capture::Bytes::default();
+                ring.take(&mut pending_block.block);
             }
         }
         let first = self.next;
-        if let [lane] = &mut self.lanes[..] {
-            let end = (lane.at + self.most).min(lane.block.records.len());
-            let records = lane.block.records.get(lane.at..end).unwrap_or_default();
+        if let [pending_block] = &mut self.pending[..] {
+            let end = (pending_block.at + self.max_packets).min(pending_block.block.records.len());
+            let records =
+                pending_block.block.records.get(pending_block.at..end).unwrap_or_default();
             if records.is_empty() {
                 return Next::Idle;
             }
             self.next += records.len() as u64;
-            self.gathered.begin(lane.block.bytes.clone(), first);
+            self.gathered.begin(pending_block.block.bytes.clone(), first);
             records.iter().for_each(|record| self.gathered.push(record));
-            lane.at = end;
-            if lane.is_empty() {
-                lane.block.bytes = gannet_capture::Bytes::default();
+            pending_block.at = end;
+            if pending_block.is_empty() {
+                pending_block.block.bytes = gannet_capture::Bytes::default();
             }
         } else {
-            let bytes = merge(&mut self.lanes, now(), self.most, &mut self.merged);
+            let bytes = merge(&mut self.pending, now(), self.max_packets, &mut self.merged);
             if self.merged.is_empty() {
                 return Next::Idle;
             }
@@ -189,52 +191,52 @@ impl Source {
         Next::Packets(self.gathered.batch())
     }
 
-    /// Waits for packets, at most for `most`. Captures again on interfaces that went down or were made
-    /// again. Returns early when a signal comes.
+    /// Waits for packets, at most for `max`. Reopens interfaces that were created again. Returns early if a signal
+    /// arrives.
     ///
     /// # Errors
-    /// When the system cannot wait.
-    pub fn wait(&mut self, most: Duration) -> io::Result<()> {
-        let mut most = most;
-        if self.lanes.iter().any(|lane| !lane.is_empty()) {
-            most = most.min(MERGING);
+    /// If polling fails.
+    pub fn wait(&mut self, max: Duration) -> io::Result<()> {
+        let mut max = max;
+        if self.pending.iter().any(|pending_block| !pending_block.is_empty()) {
+            max = max.min(MERGE_POLL);
         }
         let mut downs = Vec::new();
         let mut fds = Vec::new();
         for (n, ring) in self.rings.iter_mut().enumerate() {
             if ring.is_down() {
-                most = most.min(DOWN);
+                max = max.min(DOWN_POLL);
                 downs.push(n);
             }
         }
-        let mut which = Vec::new();
+        let mut ring_indices = Vec::new();
         for (n, ring) in self.rings.iter().enumerate() {
-            // A lane that waits for others has pending packets, and its next block may be complete.
-            if !downs.contains(&n) && self.lanes.get(n).is_some_and(Lane::is_empty) {
+            // Do not poll rings with pending packets: their next block may be complete already.
+            if !downs.contains(&n) && self.pending.get(n).is_some_and(PendingBlock::is_empty) {
                 fds.push(PollFd::new(ring.socket().fd(), PollFlags::IN));
-                which.push(n);
+                ring_indices.push(n);
             }
         }
-        let within = Timespec {
-            tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: most.subsec_nanos().into(),
+        let timeout = Timespec {
+            tv_sec: i64::try_from(max.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: max.subsec_nanos().into(),
         };
-        let polled = poll(&mut fds, Some(&within)).map_err(io::Error::from);
+        let result = poll(&mut fds, Some(&timeout)).map_err(io::Error::from);
         let failed: Vec<usize> = fds
             .iter()
-            .zip(&which)
+            .zip(&ring_indices)
             .filter(|(fd, _)| fd.revents().intersects(PollFlags::ERR | PollFlags::NVAL))
             .map(|(_, n)| *n)
             .collect();
         drop(fds);
-        match polled {
+        match result {
             Ok(_) => {}
             Err(error) if is_interrupted(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
         for n in failed {
             if let Some(ring) = self.rings.get_mut(n) {
-                ring.has_failed();
+                ring.handle_error();
             }
         }
         for n in downs {
@@ -243,12 +245,12 @@ impl Source {
         Ok(())
     }
 
-    /// Opens the rings of an interface again that was removed and made again; `n` is one of them.
+    /// Reopens the rings of an interface if it was created again; `n` is the index of one of them.
     fn reopen_if_new(&mut self, n: usize) {
         let Some(ring) = self.rings.get(n) else { return };
-        let (before, number) = (ring.interface().index, ring.number());
+        let (old_index, number) = (ring.interface().index, ring.number());
         let Ok(now) = Interface::named(&ring.interface().name) else { return };
-        if now.index == before {
+        if now.index == old_index {
             return;
         }
         let filter = self.filters.get(&now.name).map(Vec::as_slice);
@@ -263,10 +265,10 @@ impl Source {
         });
         match opened {
             Ok(rings) => {
-                let old = self.rings.iter_mut().filter(|ring| ring.interface().index == before);
-                for (ring, fresh) in old.zip(rings) {
-                    self.past.add(&ring.counters());
-                    *ring = fresh;
+                let old = self.rings.iter_mut().filter(|ring| ring.interface().index == old_index);
+                for (ring, new) in old.zip(rings) {
+                    self.replaced_rings.add(&ring.counters());
+                    *ring = new;
                 }
                 self.refused.remove(&now.name);
                 self.reopened.push(now.name);
@@ -277,34 +279,34 @@ impl Source {
         }
     }
 
-    /// Takes the names of interfaces that were made again and are captured on again.
+    /// Takes the names of interfaces that were created again and reopened.
     pub fn take_reopened(&mut self) -> Vec<String> {
         std::mem::take(&mut self.reopened)
     }
 
-    /// Interfaces that were made again and on which capturing does not begin again: their numbers, and why.
+    /// Interfaces that were created again and could not be reopened, with their indices and the errors.
     pub fn refused(&self) -> &BTreeMap<String, (u32, Error)> {
         &self.refused
     }
 
-    /// What became of all packets so far. Asks the kernel.
+    /// Reads all counters, also those of the kernel.
     pub fn ledger(&mut self) -> Ledger {
-        let mut ledger = Ledger { rings: self.past, ..Ledger::default() };
+        let mut ledger = Ledger { rings: self.replaced_rings, ..Ledger::default() };
         for ring in &mut self.rings {
             let counters = ring.counters();
             ledger.rings.add(&counters);
             ledger.by_ring.push((ring.interface().name.clone(), counters));
         }
-        let (links, backlog) = &self.before;
-        for (name, before) in links {
-            ledger.links.insert(name.clone(), LinkCounters::of(name).since(before));
+        let (links, backlog) = &self.initial_counters;
+        for (name, initial) in links {
+            ledger.links.insert(name.clone(), LinkCounters::of(name).since(initial));
         }
         ledger.backlog_drops = kernel_backlog_drops().saturating_sub(*backlog);
         ledger
     }
 }
 
-/// Opens the rings of an interface, which share its packets by flow.
+/// Opens the rings of an interface.
 fn rings_of(
     interface: &Interface,
     number: u16,
@@ -322,35 +324,36 @@ fn rings_of(
     Ok(rings)
 }
 
-/// The time of the clock by which the kernel stamps packets.
+/// The time of the clock that the kernel uses for packet timestamps.
 pub(crate) fn now() -> Time {
     let now = clock_gettime(ClockId::Realtime);
     Time::from_nanos(now.tv_sec * 1_000_000_000 + now.tv_nsec)
 }
 
 impl Source {
-    /// The time of the clock by which the kernel stamps packets.
+    /// The time of the clock that the kernel uses for packet timestamps.
     pub fn clock() -> Time {
         now()
     }
 }
 
 impl Source {
-    /// Lets no more packets in. Those that have arrived can still be read.
+    /// Stops capturing; packets that have arrived can still be read.
     pub fn stop(&mut self) {
         self.rings.iter().for_each(Ring::stop);
     }
 
-    /// Drops all packets that have arrived and were not read, and counts them as dropped.
+    /// Discards all packets that have arrived and were not read, and counts them as dropped.
     pub fn drop_rest(&mut self) {
-        for (ring, lane) in self.rings.iter_mut().zip(&mut self.lanes) {
-            let mut left = lane.block.records.len().saturating_sub(lane.at) as u64;
-            while ring.take(&mut lane.block) {
-                left += lane.block.records.len() as u64;
+        for (ring, pending_block) in self.rings.iter_mut().zip(&mut self.pending) {
+            let mut remaining =
+                pending_block.block.records.len().saturating_sub(pending_block.at) as u64;
+            while ring.take(&mut pending_block.block) {
+                remaining += pending_block.block.records.len() as u64;
             }
-            lane.at = lane.block.records.len();
-            lane.block.bytes = gannet_capture::Bytes::default();
-            ring.drop_taken(left);
+            pending_block.at = pending_block.block.records.len();
+            pending_block.block.bytes = gannet_capture::Bytes::default();
+            ring.count_discarded(remaining);
         }
     }
 

@@ -1,7 +1,8 @@
-//! Calls to the kernel that have no safe wrapper: packet sockets and the memory that they share with the kernel.
+//! System calls without a safe wrapper: packet sockets and the memory that they share with the kernel.
 //!
-//! [`Mapping`] is a ring of blocks. A block belongs to the kernel or to this process, as its status word says, and
-//! [`Mapping::take`] gives a block away only once until it is dropped: a [`Lease`] is the only owner of its bytes.
+//! [`Mapping`] is a ring of blocks. The status word of a block shows whether it belongs to the kernel or to this
+//! process. [`Mapping::take`] returns a [`Lease`] of a block, and no second one until it is dropped: a lease is the
+//! only owner of its bytes.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -31,14 +32,14 @@ pub(crate) struct Socket(OwnedFd);
 
 /// Size of a ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct RingSize {
     pub(crate) block_size: u32,
     pub(crate) blocks: u32,
-    /// Milliseconds after which a block is given away that is not full.
+    /// Milliseconds after which the kernel retires a block that is not full.
     pub(crate) retire_ms: u32,
 }
 
-/// What the kernel counted since it was asked last.
+/// Counters of the kernel since they were last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketStatistics {
     pub(crate) drops: u32,
@@ -54,7 +55,7 @@ impl Socket {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel just made it, and nothing else owns it.
+        // SAFETY: the kernel has just created the descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -64,11 +65,11 @@ impl Socket {
 
     fn set<T: Copy>(&self, level: c_int, name: c_int, value: &T) -> io::Result<()> {
         let len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: `value` names `len` bytes that live during the call; the kernel only reads them.
-        let failed = unsafe {
+        // SAFETY: `value` has `len` bytes that live during the call; the kernel only reads them.
+        let result = unsafe {
             libc::setsockopt(self.0.as_raw_fd(), level, name, (&raw const *value).cast(), len)
         };
-        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     fn set_packet<T: Copy>(&self, name: c_int, value: &T) -> io::Result<()> {
@@ -89,35 +90,35 @@ impl Socket {
         self.set(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0_i32)
     }
 
-    /// Packets that this host sends are not delivered.
+    /// Excludes packets that this host sends.
     pub(crate) fn ignore_outgoing(&self) -> io::Result<()> {
         self.set_packet(PACKET_IGNORE_OUTGOING, &1_i32)
     }
 
-    /// Sends past the queue of the interface.
+    /// Makes the socket bypass the queueing discipline when it sends.
     pub(crate) fn bypass_queue(&self) -> io::Result<()> {
         self.set_packet(libc::PACKET_QDISC_BYPASS, &1_i32)
     }
 
-    /// Makes a ring and maps it. `reserve` bytes stay free in front of each packet.
-    pub(crate) fn ring(&self, shape: Shape, reserve: u32) -> io::Result<Mapping> {
+    /// Creates a ring and maps it. `reserve` bytes before each packet stay free.
+    pub(crate) fn ring(&self, size: RingSize, reserve: u32) -> io::Result<Mapping> {
         self.set_packet(libc::PACKET_VERSION, &TPACKET_V3)?;
         self.set_packet(libc::PACKET_RESERVE, &reserve)?;
         let frame = 2048;
         let request = libc::tpacket_req3 {
-            tp_block_size: shape.block_size,
-            tp_block_nr: shape.blocks,
+            tp_block_size: size.block_size,
+            tp_block_nr: size.blocks,
             tp_frame_size: frame,
-            tp_frame_nr: shape.block_size / frame * shape.blocks,
-            tp_retire_blk_tov: shape.retire_ms,
+            tp_frame_nr: size.block_size / frame * size.blocks,
+            tp_retire_blk_tov: size.retire_ms,
             tp_sizeof_priv: 0,
             tp_feature_req_word: TP_FT_REQ_FILL_RXHASH,
         };
         self.set_packet(libc::PACKET_RX_RING, &request)?;
-        let (block, count) = (shape.block_size as usize, shape.blocks as usize);
+        let (block, count) = (size.block_size as usize, size.blocks as usize);
         let len = block.checked_mul(count).ok_or(io::ErrorKind::InvalidInput)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses: no existing memory is touched.
+        // SAFETY: the kernel chooses the address of the new mapping, so no existing memory is affected.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, self.0.as_raw_fd(), 0)
         };
@@ -131,19 +132,19 @@ impl Socket {
 
     /// Receives packets of all protocols from an interface.
     pub(crate) fn bind(&self, interface: u32) -> io::Result<()> {
-        // SAFETY: all zeros is a valid address of this kind.
+        // SAFETY: all zeros is a valid `sockaddr_ll`.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = interface.cast_signed();
         let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: `address` names `len` bytes that live during the call.
-        let failed = unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), len) };
-        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        // SAFETY: `address` has `len` bytes that live during the call.
+        let result = unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), len) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Joins a group of sockets that share the packets of an interface by flow; `None` makes a group. Returns the
-    /// number of the group.
+    /// Joins a fan-out group of sockets that share the packets of an interface by flow; `None` creates a group. Returns
+    /// the number of the group.
     pub(crate) fn fan_out(&self, group: Option<u16>) -> io::Result<u16> {
         let mode = libc::PACKET_FANOUT_HASH << 16;
         let value = match group {
@@ -156,7 +157,7 @@ impl Socket {
         Ok((answer & 0xffff) as u16)
     }
 
-    /// Asks the interface for packets that are addressed to other hosts.
+    /// Enables promiscuous mode on the interface.
     pub(crate) fn promiscuous(&self, interface: u32) -> io::Result<()> {
         let request = libc::packet_mreq {
             mr_ifindex: interface.cast_signed(),
@@ -169,24 +170,24 @@ impl Socket {
 
     fn get<T: Copy>(&self, level: c_int, name: c_int, value: &mut T) -> io::Result<()> {
         let mut len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: `value` names `len` bytes for the kernel to write. Types given here hold any bytes.
-        let failed = unsafe {
-            let to = (&raw mut *value).cast::<c_void>();
-            libc::getsockopt(self.0.as_raw_fd(), level, name, to, &raw mut len)
+        // SAFETY: `value` has `len` bytes for the kernel to write; any bytes are valid for the types used here.
+        let result = unsafe {
+            let target = (&raw mut *value).cast::<c_void>();
+            libc::getsockopt(self.0.as_raw_fd(), level, name, target, &raw mut len)
         };
-        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// What the kernel counted since the last call, which sets its counters to zero.
+    /// Reads the counters of the kernel since the last call, and resets them.
     pub(crate) fn statistics(&self) -> io::Result<PacketStatistics> {
         let mut counts = [0_u32; 3];
         self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts)?;
-        // The first one counts all packets that passed the filter, dropped ones included.
+        // The first counter includes all packets that passed the filter, also dropped ones.
         let [_, drops, freezes] = counts;
         Ok(PacketStatistics { drops, freezes })
     }
 
-    /// The error that is pending at the socket, which is taken from it.
+    /// Takes the pending error of the socket.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         let mut number = 0_i32;
         match self.get(libc::SOL_SOCKET, libc::SO_ERROR, &mut number) {
@@ -196,7 +197,7 @@ impl Socket {
         }
     }
 
-    /// A setting of an interface that ethtool(8) shows; `None` where the interface has none.
+    /// Reads a setting of an interface, as ethtool(8) does; `None` if the interface does not support it.
     pub(crate) fn ethtool(&self, name: &str, command: u32) -> Option<u32> {
         #[repr(C)]
         struct Value {
@@ -209,23 +210,23 @@ impl Socket {
         if name.len() >= request.ifr_name.len() {
             return None;
         }
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from.cast_signed();
+        for (target, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *target = from.cast_signed();
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
-        // SAFETY: the request names a value of the size that these commands have, which lives during the call.
-        let failed = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
-        (failed == 0).then_some(value.data)
+        // SAFETY: the request refers to a value of the size that these commands use, which lives during the call.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+        (result == 0).then_some(value.data)
     }
 
-    /// Sends frames, some of them or all. Returns how many.
+    /// Sends frames; returns the number of frames sent, which may be less than all.
     pub(crate) fn send(&self, frames: &[&[u8]]) -> io::Result<usize> {
         let mut parts: Vec<libc::iovec> = frames
             .iter()
             .map(|f| libc::iovec { iov_base: f.as_ptr().cast_mut().cast(), iov_len: f.len() })
             .collect();
         let header = |part: &mut libc::iovec| {
-            // SAFETY: all zeros is a message without address, data and control.
+            // SAFETY: all zeros is a valid message without address, data and control data.
             let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
             header.msg_hdr.msg_iov = part;
             header.msg_hdr.msg_iovlen = 1;
@@ -233,7 +234,7 @@ impl Socket {
         };
         let mut headers: Vec<libc::mmsghdr> = parts.iter_mut().map(header).collect();
         let fd = self.0.as_raw_fd();
-        // SAFETY: there are as many headers as are named, each with one part, whose bytes live during the call and are
+        // SAFETY: the number of headers is `headers.len()`; each has one part, whose bytes live during the call and are
         // only read.
         let sent = unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as u32, 0) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
@@ -245,28 +246,28 @@ impl Socket {
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     block: usize,
-    /// Whether this process has a [`Lease`] of a block.
+    /// For each block, whether this process has a [`Lease`] of it.
     leased: Box<[AtomicBool]>,
 }
 
-// SAFETY: the memory is only reached through leases, of which each block has one at a time, and through the status
-// words, which are atomic.
+// SAFETY: the memory is accessed only through leases, of which a block has at most one, and through the status words,
+// which are atomic.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made with this address and length; leases hold the mapping alive.
+        // SAFETY: the mapping was created with this address and length; leases keep the mapping alive.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.block * self.leased.len()) };
     }
 }
 
-/// Offset of the status in a block.
+/// Offset of the status word in a block.
 const STATUS: usize = 8;
-/// The block belongs to this process.
+/// Status bit of a block that belongs to this process.
 const USER: u32 = 1;
-/// The block belongs to the kernel.
+/// Status of a block that belongs to the kernel.
 const KERNEL: u32 = 0;
 
 impl Mapping {
@@ -276,12 +277,12 @@ impl Mapping {
 
     fn status(&self, index: usize) -> &AtomicU32 {
         debug_assert!(index < self.leased.len());
-        // SAFETY: callers pass an index below the number of blocks; a block is a page at least and aligned to one, so
-        // that its status word is inside of the mapping and aligned. The kernel writes the word as a whole.
+        // SAFETY: callers pass an index below the number of blocks. A block is at least a page and aligned to a page,
+        // so its status word is within the mapping and aligned. The kernel writes the word atomically.
         unsafe { &*self.start.as_ptr().add(index * self.block + STATUS).cast::<AtomicU32>() }
     }
 
-    /// Takes a block that the kernel has given away and that has no lease.
+    /// Takes a block that the kernel has retired and that has no lease.
     pub(crate) fn take(self: &Arc<Self>, index: usize) -> Option<Lease> {
         let leased = self.leased.get(index)?;
         if leased.load(Ordering::Acquire) || self.status(index).load(Ordering::Acquire) & USER == 0
@@ -302,29 +303,29 @@ pub(crate) struct Lease {
 
 impl Lease {
     fn start(&self) -> *mut u8 {
-        // SAFETY: the index is below the number of blocks, so that the result is inside of the mapping.
+        // SAFETY: the index is below the number of blocks, so the result is within the mapping.
         unsafe { self.map.start.as_ptr().add(self.index * self.map.block) }
     }
 
-    /// Its bytes.
+    /// The bytes of the block.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the kernel does not touch a block that it has given away, and this lease is the only one; it is
-        // borrowed as long as the slice lives. The status word is part of the slice and reached otherwise only before
-        // there is a lease and after it is dropped.
+        // SAFETY: the kernel does not access a block that it has retired, and this lease is the only one; it is
+        // borrowed while the slice lives. The status word is part of the slice, and is otherwise accessed only before a
+        // lease exists and after it is dropped.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.map.block) }
     }
 }
 
 impl AsRef<[u8]> for Lease {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: as for `bytes_mut`; shared.
+        // SAFETY: as for `bytes_mut`, with a shared borrow.
         unsafe { std::slice::from_raw_parts(self.start(), self.map.block) }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // The kernel may write from here on: whatever was read is read.
+        // The kernel may write from here on; the release ordering completes all reads before.
         self.map.status(self.index).store(KERNEL, Ordering::Release);
         if let Some(leased) = self.map.leased.get(self.index) {
             leased.store(false, Ordering::Release);
@@ -332,30 +333,30 @@ impl Drop for Lease {
     }
 }
 
-/// The process and those it starts get no rights by starting programs.
+/// Prevents the process and its children from gaining privileges by executing programs.
 pub(crate) fn no_new_privileges() -> io::Result<()> {
     // SAFETY: no memory is passed.
-    let failed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let result = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The calling thread, and those it starts, have no capabilities any more.
+/// Drops all capabilities of the calling thread and of threads that it starts.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
     struct Header {
         version: u32,
         process: c_int,
     }
-    // Capabilities of the bounding set can be dropped by those who have CAP_SETPCAP; without it there is nothing to
-    // gain from them, as no program can be started with new rights.
+    // Dropping capabilities of the bounding set requires CAP_SETPCAP. Without it they cannot be gained anyway, because
+    // no program can be executed with new privileges.
     for capability in 0..64 {
         // SAFETY: no memory is passed.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
     let header = Header { version: 0x2008_0522, process: 0 };
     let none = [0_u32; 6];
-    // SAFETY: a header of this version comes with two sets of three words, which live during the call; the kernel
-    // only reads them.
-    let failed = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: a header of this version requires two sets of three words, which live during the call; the kernel only
+    // reads them.
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

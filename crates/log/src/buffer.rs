@@ -1,4 +1,4 @@
-//! Buffered lines of a log file.
+//! Buffer of the lines of a log file.
 
 use crate::json::JsonEncoder;
 use crate::json::JsonTimes;
@@ -10,29 +10,29 @@ use crate::row::Limits;
 use crate::row::Row;
 use crate::tsv::TsvEncoder;
 
-/// Buffered lines, and room for the next.
+/// Buffered lines, followed by space for the next ones.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// The bytes behind the lines are unspecified.
+    /// The bytes after `len` are unspecified.
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// A buffer is written to its file when it holds this much, and in pieces of exactly this size,
-/// aligned alike in file and memory. Larger writes (from 128 KiB) make kernels allocate larger
-/// page-cache folios, whose memory is not recently used and on virtual machines costs more than the
-/// copy; pieces that cross page boundaries cost twice.
+/// Size of a write, in bytes: a buffer is written when it has this length, in pieces of exactly this size, with the
+/// same alignment in file and memory. For larger writes (from 128 KiB) Linux allocates larger page-cache folios, whose
+/// memory is not in the CPU cache and costs more than the copy on virtual machines; pieces that cross page boundaries
+/// cost twice.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// Initial bytes of a buffer that holds lines.
+/// Initial size of a buffer, in bytes.
 const MIN_BYTES: usize = 1 << 10;
 
-/// Room for one more row behind lines that are about to be written. Doubling the buffer would reach
-/// a size class for which the allocator takes megabytes at a time.
-const REST: usize = PIECE / 4;
+/// Space for one more row after [`PIECE`] bytes of lines. Doubling the buffer would reach a size class for which the
+/// allocator takes megabytes at a time.
+const ROW_CAPACITY: usize = PIECE / 4;
 
 impl Buffer {
-    /// Bytes of all lines.
+    /// Size of all lines, in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -43,19 +43,18 @@ impl Buffer {
         &self.bytes[..self.len]
     }
 
-    /// Drops the first `n` bytes and keeps the memory.
+    /// Removes the first `n` bytes; keeps the allocated memory.
     pub(crate) fn drop_first(&mut self, n: usize) {
         self.bytes.copy_within(n..self.len, 0);
         self.len -= n;
     }
 
-    /// Drops all lines and keeps the memory.
+    /// Removes all lines; keeps the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Returns the memory of all lines (the bytes behind the lines are unspecified). Later lines go
-    /// to the `other` memory.
+    /// Returns the memory of all lines, whose bytes after the lines are unspecified, and replaces it by `other`.
     pub(crate) fn exchange(&mut self, other: Vec<u8>) -> Vec<u8> {
         self.len = 0;
         std::mem::replace(&mut self.bytes, other)
@@ -71,8 +70,8 @@ impl Buffer {
         self.len = end;
     }
 
-    /// Appends a row as a line of tab-separated text if there is room for it; returns what was cut
-    /// to its limit.
+    /// Appends a row as a line of tab-separated text; returns which parts were truncated to their limits, or `None` if
+    /// the buffer is too small.
     #[inline(always)]
     pub(crate) fn tsv<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let mut e = TsvEncoder::new(&mut self.bytes[self.len..], R::LIMITS);
@@ -82,7 +81,7 @@ impl Buffer {
         Some(cut)
     }
 
-    /// Appends a packed row if there is room for it; returns what was cut to its limit.
+    /// Appends a packed row; returns like [`tsv`](Self::tsv).
     #[inline(always)]
     pub(crate) fn packed<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let mut e = PackedEncoder::new(&mut self.bytes[self.len..], R::LIMITS, R::COLUMNS);
@@ -92,18 +91,18 @@ impl Buffer {
         Some(cut)
     }
 
-    /// Doubles the room, or adds a little more than one write.
+    /// Doubles the buffer, or adds [`ROW_CAPACITY`] to one of [`PIECE`] bytes.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
         let len = self.bytes.len();
-        let more = if len == PIECE { REST } else { len.max(MIN_BYTES) };
+        let more = if len == PIECE { ROW_CAPACITY } else { len.max(MIN_BYTES) };
         self.bytes.reserve_exact(more);
         self.bytes.resize(len + more, 0);
     }
 }
 
-/// Appends a row; returns what was cut to its limit.
+/// Appends a row; returns which parts were truncated to their limits.
 #[inline]
 pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
     match format {
@@ -128,7 +127,7 @@ pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
     }
 }
 
-/// Returns a packed row in another format, with its line end. The row is given without its length.
+/// Returns a packed row in another format, with its line end. The row is given without its length prefix.
 pub fn packed_text(format: Format, fields: &[Field], row: &[u8]) -> Vec<u8> {
     let mut out = Buffer::default();
     replay(format, fields, row, &mut out);
@@ -136,23 +135,23 @@ pub fn packed_text(format: Format, fields: &[Field], row: &[u8]) -> Vec<u8> {
     out.bytes
 }
 
-/// Appends a packed row with these columns, given without its length.
+/// Appends a packed row with these columns, given without its length prefix.
 pub(crate) fn replay(format: Format, fields: &[Field], row: &[u8], out: &mut Buffer) {
     loop {
-        let room = &mut out.bytes[out.len..];
+        let buffer = &mut out.bytes[out.len..];
         let written = match format {
             Format::Tsv => {
-                let mut e = TsvEncoder::new(room, Limits::NONE);
+                let mut e = TsvEncoder::new(buffer, Limits::NONE);
                 crate::packed::replay(fields, row, &mut e);
                 e.finish()
             }
             Format::Json(times) => {
-                let mut e = JsonEncoder::new(room, Limits::NONE, times);
+                let mut e = JsonEncoder::new(buffer, Limits::NONE, times);
                 crate::packed::replay(fields, row, &mut e);
                 e.finish()
             }
             Format::Packed => {
-                let mut e = PackedEncoder::new(room, Limits::NONE, fields.len());
+                let mut e = PackedEncoder::new(buffer, Limits::NONE, fields.len());
                 crate::packed::replay(fields, row, &mut e);
                 e.finish()
             }

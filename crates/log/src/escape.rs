@@ -4,13 +4,14 @@ use crate::text::append_plain;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
+/// Appends `lead`, which is a backslash or its escape, and `xNN`.
 fn hex(out: &mut Vec<u8>, lead: &[u8], b: u8) {
     out.extend_from_slice(lead);
     out.extend_from_slice(&[b'x', HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
 }
 
-/// Length of the UTF-8 sequence at the start of `s` if logs show it unescaped: no control
-/// characters, no private use area, no specials.
+/// Length of the UTF-8 sequence at the start of `s`; `None` if it is invalid or logs escape it: control characters, the
+/// private use area, specials.
 fn utf8_len(s: &[u8]) -> Option<usize> {
     let len = match s[0] {
         0xc2..=0xdf => 2,
@@ -23,24 +24,24 @@ fn utf8_len(s: &[u8]) -> Option<usize> {
     (!hidden).then_some(len)
 }
 
-/// Appends a string as TSV logs show it: tab, backslash and (in lists) comma escaped; other bytes
-/// unchanged where the segment between such escapes is valid printable UTF-8, else in hexadecimal.
+/// Appends a string, escaped as in TSV logs: tab, backslash and (in lists) comma are escaped. A segment between such
+/// escapes is unchanged if it is valid printable UTF-8; otherwise all of its bytes beyond printable ASCII are escaped.
 #[inline]
 pub fn escape_tsv(out: &mut Vec<u8>, s: &[u8], in_list: bool) {
     let comma = if in_list { b',' } else { b'\\' };
     if append_plain(out, s, b'\\', comma) {
         return;
     }
-    escape_odd(out, s, comma);
+    escape_special(out, s, comma);
 }
 
-/// Appends a string that is not plain ASCII.
+/// Appends a string that needs escapes or is not ASCII.
 #[cold]
-fn escape_odd(out: &mut Vec<u8>, s: &[u8], comma: u8) {
-    let stop = |c: &u8| *c == b'\\' || *c == b'\t' || *c == comma;
+fn escape_special(out: &mut Vec<u8>, s: &[u8], comma: u8) {
+    let is_escaped = |c: &u8| *c == b'\\' || *c == b'\t' || *c == comma;
     let mut rest = s;
     loop {
-        let n = rest.iter().position(stop).unwrap_or(rest.len());
+        let n = rest.iter().position(is_escaped).unwrap_or(rest.len());
         segment(out, &rest[..n], b"\\");
         match rest.get(n) {
             Some(b'\\') => out.extend_from_slice(b"\\\\"),
@@ -52,7 +53,7 @@ fn escape_odd(out: &mut Vec<u8>, s: &[u8], comma: u8) {
 }
 
 fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
-    let mark = out.len();
+    let start = out.len();
     let mut i = 0;
     while i < s.len() {
         let plain = s[i..].iter().take_while(|c| (0x20..0x7f).contains(*c)).count();
@@ -63,8 +64,8 @@ fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
             out.extend_from_slice(&s[i..i + n]);
             i += n;
         } else {
-            // After one invalid byte, all other bytes beyond ASCII are escaped as well.
-            out.truncate(mark);
+            // One invalid byte makes Zeek escape all bytes beyond ASCII.
+            out.truncate(start);
             for &c in s {
                 if (0x20..0x7f).contains(&c) { out.push(c) } else { hex(out, lead, c) }
             }
@@ -73,17 +74,17 @@ fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
     }
 }
 
-/// Appends the contents of a JSON string (without the quotes). Bytes that are not printable UTF-8
-/// become the text `\xNN`, with its backslash escaped.
+/// Appends the content of a JSON string, without the quotes. Bytes that are not printable UTF-8 are written as the text
+/// `\xNN`, with its backslash escaped.
 pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
     if append_plain(out, s, b'"', b'\\') {
         return;
     }
-    let kept = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);
+    let has_short_escape = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);
     let mut clean = true;
     let mut i = 0;
     while i < s.len() {
-        if (0x20..0x7f).contains(&s[i]) || kept(s[i]) {
+        if (0x20..0x7f).contains(&s[i]) || has_short_escape(s[i]) {
             i += 1;
         } else if let Some(n) = utf8_len(&s[i..]) {
             i += n;
@@ -108,7 +109,7 @@ pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
     }
 }
 
-/// A string in UTF-8 as columns store it: the text that JSON logs show.
+/// Appends a string as UTF-8, as columnar files store it: the text of JSON logs before JSON's escapes.
 ///
 /// Bytes that are not printable UTF-8 become `\xNN`. A backslash before `xNN` becomes `\x5c`, so
 /// that [`column_bytes`] restores the bytes.
@@ -116,17 +117,17 @@ pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
 pub fn column_text(s: &[u8], out: &mut Vec<u8>) {
     // Printable ASCII without a backslash.
     if !append_plain(out, s, b'\\', b'\\') {
-        column_odd(s, out);
+        column_special(s, out);
     }
 }
 
 #[cold]
-fn column_odd(s: &[u8], out: &mut Vec<u8>) {
-    let kept = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);
+fn column_special(s: &[u8], out: &mut Vec<u8>) {
+    let has_short_escape = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);
     let mut clean = true;
     let mut i = 0;
     while i < s.len() && clean {
-        if (0x20..0x7f).contains(&s[i]) || kept(s[i]) {
+        if (0x20..0x7f).contains(&s[i]) || has_short_escape(s[i]) {
             i += 1;
         } else {
             match utf8_len(&s[i..]) {
@@ -140,19 +141,19 @@ fn column_odd(s: &[u8], out: &mut Vec<u8>) {
             b'\\' if is_escape(&s[i..]) => hex(out, b"\\", c),
             0x20..=0x7e => out.push(c),
             0x80.. if clean => out.push(c),
-            _ if kept(c) => out.push(c),
+            _ if has_short_escape(c) => out.push(c),
             _ => hex(out, b"\\", c),
         }
     }
 }
 
-/// Whether `s` starts with `\xNN`, as [`column_text`] writes it.
+/// Whether `s` starts with an escape `\xNN` of [`column_text`].
 fn is_escape(s: &[u8]) -> bool {
     let digit = |c: u8| HEX.contains(&c);
     matches!(s, [b'\\', b'x', a, b, ..] if digit(*a) && digit(*b))
 }
 
-/// The bytes of a string that [`column_text`] wrote.
+/// Restores the bytes of a string that [`column_text`] wrote.
 pub fn column_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.windows(4).any(is_escape) {
         return Cow::Borrowed(text);
@@ -160,7 +161,7 @@ pub fn column_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     let value = |c: u8| if c.is_ascii_digit() { c - b'0' } else { c - b'a' + 10 };
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((&first, behind)) = rest.split_first() {
+    while let Some((&first, after_first)) = rest.split_first() {
         if let [_, _, a, b, after @ ..] = rest
             && is_escape(rest)
         {
@@ -168,7 +169,7 @@ pub fn column_bytes(text: &[u8]) -> Cow<'_, [u8]> {
             rest = after;
         } else {
             out.push(first);
-            rest = behind;
+            rest = after_first;
         }
     }
     Cow::Owned(out)
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_hold_the_text_of_json() {
+    fn column_text_is_the_text_of_json() {
         let text = |s: &[u8]| {
             let mut out = Vec::new();
             column_text(s, &mut out);
@@ -226,7 +227,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn column_text_is_utf8_and_gives_back_its_bytes(
+        fn column_text_is_utf8_and_round_trips(
             s in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'x'), Just(b'4')], 0..40)
         ) {
             let mut out = Vec::new();

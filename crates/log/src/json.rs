@@ -8,14 +8,14 @@ use crate::number::write_shortest6;
 use crate::piece;
 use crate::row::Cut;
 use crate::row::Limits;
-use crate::text::Room;
+use crate::text::LineBuffer;
 use crate::text::Sink;
 use crate::text::append_plain;
 use crate::value::Encoder;
 use crate::value::Type;
 use crate::value::Value;
 
-/// The form of points in time in JSON logs.
+/// Format of times in JSON logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JsonTimes {
     /// Seconds since the epoch, as a number.
@@ -27,29 +27,29 @@ pub enum JsonTimes {
     Millis,
 }
 
-/// Writes a row as a line with one JSON object. Unset columns are left out.
+/// Writes a row as a line with one JSON object. Unset columns are omitted.
 ///
-/// The write position is in a register from one column to the next.
+/// The write position stays in a register from one column to the next.
 pub struct JsonEncoder<'a> {
-    out: Room<'a>,
+    out: LineBuffer<'a>,
     times: JsonTimes,
     limits: Limits,
     cut: Cut,
 }
 
-/// Bytes around a column's name: the separator before it, three quotes and a colon.
-const AROUND: usize = 5;
+/// Number of bytes around a column's name: the separator before it, three quotes and a colon.
+const NAME_OVERHEAD: usize = 5;
 
 impl<'a> JsonEncoder<'a> {
-    /// Writes a row to `room`; call [`finish`](Self::finish) after the last column.
+    /// Writes a row to `buffer`; call [`finish`](Self::finish) after the last column.
     #[inline(always)]
-    pub fn new(room: &'a mut [u8], limits: Limits, times: JsonTimes) -> Self {
-        Self { out: Room::new(room), times, limits, cut: Cut::default() }
+    pub fn new(buffer: &'a mut [u8], limits: Limits, times: JsonTimes) -> Self {
+        Self { out: LineBuffer::new(buffer), times, limits, cut: Cut::default() }
     }
 
-    /// Closes the object and ends the line; returns its length and what was cut to its limit.
-    /// `None` if `room` was too small, possibly by as little as 64 bytes: write the row again with
-    /// more room.
+    /// Closes the object and ends the line; returns its length and which parts were truncated to their limits. Returns
+    /// `None` if `buffer` was too small; even one with up to 64 spare bytes may be: write the row again to a larger
+    /// one.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
         if self.out.is_empty() {
@@ -59,22 +59,22 @@ impl<'a> JsonEncoder<'a> {
         self.out.written().map(|n| (n, self.cut))
     }
 
-    /// The name of a column in one write, and the opening quote of a text.
+    /// Writes the name of a column, with the opening quote of a text, in one step.
     #[inline(always)]
     fn name(&mut self, name: &'static str, text: bool) {
         let before = if self.out.is_empty() { b'{' } else { b',' };
-        let len = name.len() + AROUND - usize::from(!text);
-        self.out.put_with(name.len() + AROUND, len, |place| {
-            place[0] = before;
-            place[1] = b'"';
-            place[2..2 + name.len()].copy_from_slice(name.as_bytes());
-            place[2 + name.len()..].copy_from_slice(b"\":\"");
+        let len = name.len() + NAME_OVERHEAD - usize::from(!text);
+        self.out.put_with(name.len() + NAME_OVERHEAD, len, |target| {
+            target[0] = before;
+            target[1] = b'"';
+            target[2..2 + name.len()].copy_from_slice(name.as_bytes());
+            target[2 + name.len()..].copy_from_slice(b"\":\"");
         });
     }
 
     #[inline(always)]
     fn seconds(&mut self, ns: i64) {
-        self.out.with(|room, at| seconds(room, at, ns));
+        self.out.with(|buffer, at| seconds(buffer, at, ns));
     }
 }
 
@@ -84,14 +84,14 @@ const fn is_text(ty: Type) -> bool {
     matches!(name.as_bytes(), b"string" | b"addr" | b"enum")
 }
 
-/// A string from the wire, without its quotes.
+/// Writes a string from the wire, without its quotes.
 #[inline(never)]
-fn string(room: &mut [u8], at: u32, v: &[u8]) -> u32 {
-    let mut out = Room::at(room, at);
+fn string(buffer: &mut [u8], at: u32, v: &[u8]) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     if !append_plain(&mut out, v, b'"', b'\\') {
         out.put_all(&escaped(v));
     }
-    out.place()
+    out.into_position()
 }
 
 #[cold]
@@ -102,15 +102,15 @@ fn escaped(v: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Nanoseconds as seconds. Whole microseconds print from the integer: in this century the shortest
-/// decimal that reads back as the same double has no more digits than that.
+/// Writes nanoseconds as seconds. Whole microseconds are formatted from the integer: for times of this century that is
+/// the shortest decimal that parses to the same double.
 #[inline(never)]
-fn seconds(room: &mut [u8], at: u32, ns: i64) -> u32 {
-    let mut out = Room::at(room, at);
+fn seconds(buffer: &mut [u8], at: u32, ns: i64) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     let us = ns as u64 / 1_000;
     match ns {
         _ if ns % 1_000 != 0 => out.put_all(&number(Interval::from_nanos(ns).as_secs_f64())),
-        // Numbers below a ten-thousandth have an exponent.
+        // Zeek writes numbers below 0.0001 with an exponent.
         1_000..100_000 => {
             let digit = |n: u64| b'0' + n as u8;
             match (us / 10, us % 10) {
@@ -122,10 +122,10 @@ fn seconds(room: &mut [u8], at: u32, ns: i64) -> u32 {
         100_000..4_000_000_000_000_000_000 => write_shortest6(&mut out, us),
         _ => out.put_all(&number(Interval::from_nanos(ns).as_secs_f64())),
     }
-    out.place()
+    out.into_position()
 }
 
-/// The shortest decimal that reads back as the same double, whole numbers as `1.0`.
+/// The shortest decimal that parses to the same double; whole numbers as `1.0`.
 #[cold]
 #[inline(never)]
 fn number(v: f64) -> Vec<u8> {
@@ -137,13 +137,13 @@ fn number(v: f64) -> Vec<u8> {
     }
 }
 
-/// A point in time in another form than seconds.
+/// Writes a time in ISO 8601.
 #[inline(never)]
-fn date(room: &mut [u8], at: u32, v: Time) -> u32 {
-    let mut out = Room::at(room, at);
+fn date(buffer: &mut [u8], at: u32, v: Time) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     let us = v.as_nanos().div_euclid(1_000);
     out.put(iso8601(us.div_euclid(1_000_000), us.rem_euclid(1_000_000)), ISO8601);
-    out.place()
+    out.into_position()
 }
 
 impl Encoder for JsonEncoder<'_> {
@@ -167,7 +167,7 @@ impl Encoder for JsonEncoder<'_> {
 
     #[inline(always)]
     fn count(&mut self, v: u64) {
-        self.out.with(|room, at| piece::count(room, at, v));
+        self.out.with(|buffer, at| piece::count(buffer, at, v));
     }
 
     #[inline(always)]
@@ -186,7 +186,7 @@ impl Encoder for JsonEncoder<'_> {
     fn time(&mut self, v: Time) {
         match self.times {
             JsonTimes::Epoch => self.seconds(v.as_nanos()),
-            JsonTimes::Iso8601 => self.out.with(|room, at| date(room, at, v)),
+            JsonTimes::Iso8601 => self.out.with(|buffer, at| date(buffer, at, v)),
             JsonTimes::Millis => self.int(v.as_nanos() / 1_000_000),
         }
     }
@@ -210,24 +210,24 @@ impl Encoder for JsonEncoder<'_> {
 
     #[inline(always)]
     fn addr(&mut self, v: Addr) {
-        self.out.with(|room, at| piece::addr(room, at, v));
+        self.out.with(|buffer, at| piece::addr(buffer, at, v));
     }
 
     #[inline(always)]
     fn uid(&mut self, v: &Uid) {
-        self.out.with(|room, at| piece::uid(room, at, v));
+        self.out.with(|buffer, at| piece::uid(buffer, at, v));
     }
 
     #[inline(always)]
     fn string(&mut self, v: &[u8]) {
         let n = v.len().min(self.limits.string);
         self.cut.strings |= n < v.len();
-        self.out.with(|room, at| string(room, at, &v[..n]));
+        self.out.with(|buffer, at| string(buffer, at, &v[..n]));
     }
 
     #[inline(always)]
     fn plain(&mut self, v: &[u8]) {
-        self.out.with(|room, at| piece::plain(room, at, v));
+        self.out.with(|buffer, at| piece::plain(buffer, at, v));
     }
 
     #[inline(always)]
@@ -256,31 +256,31 @@ impl Encoder for JsonEncoder<'_> {
     }
 }
 
-/// Days since 1970-01-01 of a day of the calendar: the inverse of [`civil`].
-pub(crate) fn days_of_civil(year: i64, month: u32, day: u32) -> i64 {
+/// Number of days from 1970-01-01 to a calendar date; the inverse of [`civil`].
+pub(crate) fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let (month, day) = (i64::from(month), i64::from(day));
-    // Years begin in March, so that the leap day is the last.
+    // Count years from March, so that the leap day is the last day.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
 /// Year, month and day of a day number (0 = 1970-01-01), proleptic Gregorian.
 pub fn civil(days: i64) -> (i64, i64, i64) {
-    // Count from 0000-03-01, so that leap days end a year; eras of 400 years are alike.
+    // Count from 0000-03-01, so that leap days end a year; the calendar repeats every 400 years.
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let day = z.rem_euclid(146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let in_year = day - (365 * year + year / 4 - year / 100);
-    let m = (5 * in_year + 2) / 153;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let m = (5 * day_of_year + 2) / 153;
     let month = if m < 10 { m + 3 } else { m - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, in_year - (153 * m + 2) / 5 + 1)
+    (year + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * m + 2) / 5 + 1)
 }
 
-/// Bytes of a date, including its quotes.
+/// Length of a date, including its quotes.
 const ISO8601: usize = 29;
 
 /// Like [`iso8601`] for any year: more than four digits where needed, and a sign before the year 0.
@@ -292,7 +292,7 @@ fn far_iso8601(s: i64, us: i64) -> String {
     format!("\"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{us:06}Z\"", s % 60)
 }
 
-/// `"2026-11-21T08:47:00.000000Z"`, of seconds since 1970 and microseconds, in the years 0 to 9999.
+/// Formats seconds since 1970 and microseconds as `"2026-11-21T08:47:00.000000Z"`, in the years 0 to 9999.
 fn iso8601(s: i64, us: i64) -> [u8; ISO8601] {
     let (year, month, day) = civil(s.div_euclid(86_400));
     let s = s.rem_euclid(86_400);
@@ -344,15 +344,15 @@ mod tests {
             rtt: Interval::from_nanos(49_129_963),
             names: Vector(vec![Some("a\"b"), None]),
         };
-        let mut room = [0; 1 << 10];
-        let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+        let mut buffer = [0; 1 << 10];
+        let mut e = JsonEncoder::new(&mut buffer, Sample::LIMITS, times);
         row.encode(&mut e);
         let (n, cut) = e.finish().unwrap();
-        assert_eq!((cut, room[n - 1]), (Cut::default(), b'\n'));
-        let line = String::from_utf8(room[..n - 1].to_vec()).unwrap();
-        for room in 0..n {
-            let mut room = vec![0; room];
-            let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+        assert_eq!((cut, buffer[n - 1]), (Cut::default(), b'\n'));
+        let line = String::from_utf8(buffer[..n - 1].to_vec()).unwrap();
+        for buffer in 0..n {
+            let mut buffer = vec![0; buffer];
+            let mut e = JsonEncoder::new(&mut buffer, Sample::LIMITS, times);
             row.encode(&mut e);
             assert_eq!(e.finish(), None, "{line}");
         }
@@ -362,11 +362,11 @@ mod tests {
     #[test]
     fn dates_of_any_year() {
         let text = |seconds, times| {
-            let mut room = [0; 128];
-            let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+            let mut buffer = [0; 128];
+            let mut e = JsonEncoder::new(&mut buffer, Sample::LIMITS, times);
             Date(seconds).put(&mut e);
             let n = e.out.written().unwrap();
-            String::from_utf8(room[..n].to_vec()).unwrap()
+            String::from_utf8(buffer[..n].to_vec()).unwrap()
         };
         let last = |times| text(253_402_300_799, times);
         assert_eq!(last(JsonTimes::Epoch), "253402300799.0");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_a_row() {
+    fn each_row_is_one_object() {
         assert_eq!(
             line(JsonTimes::Epoch, 1.0),
             "{\"ts\":1300475167.096535,\"kind\":\"A::B\",\"share\":1.0,\"rtt\":0.049129963,\
@@ -394,17 +394,17 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Seconds print as the shortest decimals of the same doubles.
+        /// Seconds are formatted as the shortest decimals of the same doubles.
         #[test]
-        fn seconds_as_any_number(us in 0_i64..9_000_000_000_000, shift in 0..60, odd in 0_i64..2) {
+        fn seconds_equal_formatted_doubles(us in 0_i64..9_000_000_000_000, shift in 0..60, odd in 0_i64..2) {
             let us: i64 = us >> shift;
             for ns in [us * 1_000 + odd, us / 1_000_000 * 1_000_000_000] {
                 let text = |write: &dyn Fn(&mut JsonEncoder<'_>)| {
-                    let mut room = [0; 128];
-                    let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, JsonTimes::Epoch);
+                    let mut buffer = [0; 128];
+                    let mut e = JsonEncoder::new(&mut buffer, Sample::LIMITS, JsonTimes::Epoch);
                     write(&mut e);
                     let n = e.out.written().unwrap();
-                    String::from_utf8(room[..n].to_vec()).unwrap()
+                    String::from_utf8(buffer[..n].to_vec()).unwrap()
                 };
                 let v = Interval::from_nanos(ns);
                 let any = text(&|e| e.double(v.as_secs_f64()));
@@ -418,11 +418,11 @@ mod tests {
 
     #[test]
     fn times_of_files_have_the_microseconds_of_tsv() {
-        let mut room = [0; 128];
-        let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, JsonTimes::Epoch);
+        let mut buffer = [0; 128];
+        let mut e = JsonEncoder::new(&mut buffer, Sample::LIMITS, JsonTimes::Epoch);
         Value::put(&crate::Seconds(1_682_501_599.463_033_7), &mut e);
         let n = e.out.written().unwrap();
-        assert_eq!(&room[..n], b"1682501599.463034");
+        assert_eq!(&buffer[..n], b"1682501599.463034");
     }
 
     #[test]
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(civil(-1), (1969, 12, 31));
         for days in [-719_468, -1, 0, 59, 60, 11_016, 20_780, 1_000_000] {
             let (year, month, day) = civil(days);
-            assert_eq!(days_of_civil(year, month as u32, day as u32), days);
+            assert_eq!(days_from_civil(year, month as u32, day as u32), days);
         }
     }
 }

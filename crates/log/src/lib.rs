@@ -1,9 +1,9 @@
-//! Row schemas and the writers of logs.
+//! Row schemas and log writers.
 //!
-//! A log stream is declared once, with [`row!`]: a struct whose fields carry their column name,
-//! type and documentation. The TSV header, the JSON keys and the manual are derived from that
-//! declaration. A row [encodes](Row::encode) itself with any [`Encoder`]; [`Logs`] owns one
-//! buffered file for each stream, opened at its first row.
+//! A log stream is declared once, with [`row!`]: a struct whose fields have a column name, a type and
+//! documentation. The TSV header, the JSON keys and the manual are derived from this declaration. A
+//! row [encodes](Row::encode) itself with any [`Encoder`]; [`Logs`] has a buffered file for each
+//! stream, opened at its first row.
 //!
 //! ```
 //! use gannet_base::Time;
@@ -92,7 +92,7 @@ pub use selection::Selection;
 pub use tap::Tap;
 pub use tap::Tapped;
 pub use tap::TappedRow;
-pub use text::Room;
+pub use text::LineBuffer;
 pub use text::Sink;
 pub use text::append;
 pub use tsv::TsvEncoder;

@@ -1,5 +1,4 @@
-//! The logs of a run: writing rows, flushing them to files, and collecting rows instead of writing
-//! them.
+//! The logs of a run: writes rows, flushes them to files, or collects them in memory.
 
 pub(crate) mod live;
 mod stream;
@@ -15,10 +14,10 @@ use crate::buffer::Buffer;
 use crate::buffer::PIECE;
 use crate::buffer::format;
 use crate::buffer::replay;
-use crate::collect::CHUNK;
-use crate::collect::CHUNK_REST;
-use crate::collect::COPIED;
+use crate::collect::CHUNK_BYTES;
+use crate::collect::FULL_CHUNK_REST;
 use crate::collect::Key;
+use crate::collect::MAX_COPIED;
 use crate::collect::MergedRows;
 use crate::collect::Rows;
 use crate::collect::Shape;
@@ -38,24 +37,24 @@ use stream::Stream;
 use stream::header;
 use stream::stamp;
 
-/// Text format of the logs.
+/// Format of the rows of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Zeek's tab-separated values, with its header lines.
     #[default]
     Tsv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json(JsonTimes),
     /// [Packed](crate::PackedRows) values, for the [outputs](Options::outputs).
     Packed,
 }
 
-/// How and where logs are written.
+/// Options of logs.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Folder of the log files; it must exist. `None` formats the rows and discards them.
     pub dir: Option<PathBuf>,
-    /// Format of the rows: one text format alone, or packed for the outputs.
+    /// Format of the rows: a text format, or packed for the outputs.
     pub format: Format,
     /// Outputs that receive the packed rows.
     pub outputs: Vec<Arc<dyn Output>>,
@@ -67,13 +66,13 @@ pub struct Options {
     pub columns: Vec<String>,
     /// Receives the rows; no file is written.
     pub tap: Option<Tap>,
-    /// Pass each packed row to the outputs when it is written: with one thread, rows of all streams arrive
-    /// in the order of packets.
+    /// Pass each packed row to the outputs immediately: with one thread, rows of all streams arrive in the order of
+    /// packets.
     pub at_once: bool,
     /// Write the rows to standard output instead of files: for a selection of one stream.
     pub stdout: bool,
-    /// Files are written while traffic is captured: they are never overwritten, may be rotated, and one that cannot
-    /// be written ends nothing. [`Logs::check`] then reports no error of text files.
+    /// Options of a live analysis: files are never overwritten, may be rotated, and a file that cannot be written does
+    /// not end the analysis. [`Logs::check`] then reports no errors of text files.
     pub live: Option<LiveFiles>,
 }
 
@@ -84,7 +83,7 @@ impl Options {
     }
 }
 
-/// The amount written to one stream.
+/// Number of rows and bytes written to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamCount {
     /// Name of the stream.
@@ -97,37 +96,36 @@ pub struct StreamCount {
 
 const SLOTS: usize = 256;
 
-/// Chunks whose memory is kept for reuse.
-const SPARE: usize = 16;
+/// Maximum number of chunks that are kept for reuse.
+const MAX_SPARE_CHUNKS: usize = 16;
 
 /// All log streams of a run: one buffered file each, opened at its first row.
 ///
-/// Writing a row never fails; the first error of a file is kept until [`check`](Self::check) or
-/// [`close`](Self::close) reports it.
+/// Writing a row never fails; [`check`](Self::check) and [`close`](Self::close) report the first error of a file.
 pub struct Logs {
     options: Options,
     streams: Vec<Stream>,
-    /// Open-addressed by [`slot`]: index into `streams` plus one, 0 for none.
+    /// Hash table with open addressing by [`slot`]: index into `streams` plus one, or 0 for an empty slot.
     slots: [u8; SLOTS],
     now: Time,
     error: Option<io::Error>,
-    /// The writers of packed rows.
+    /// Writers of packed rows.
     writers: Vec<Box<dyn PackedWriter>>,
     /// Length at which a buffer is flushed or collected.
     full_at: usize,
-    /// If set, rows are collected with this key and not written.
+    /// If set, rows are collected with this key instead of being written.
     key: Option<Key>,
-    /// Bytes collected.
-    held: usize,
+    /// Size of the collected rows and their keys, in bytes.
+    collected_bytes: usize,
     /// Full chunks of collected rows.
     chunks: Vec<Rows>,
-    /// Memory for further chunks.
+    /// Chunks for reuse.
     spare: Vec<Rows>,
     tickets: Cell<u64>,
 }
 
 impl Logs {
-    /// Opens no file before the first row.
+    /// Creates logs. The file of a stream is opened at its first row.
     pub fn new(options: Options) -> Self {
         Self {
             writers: options.outputs.iter().map(|output| output.open(&options)).collect(),
@@ -138,26 +136,25 @@ impl Logs {
             now: Time::ZERO,
             error: None,
             key: None,
-            held: 0,
+            collected_bytes: 0,
             chunks: Vec::new(),
             spare: Vec::new(),
             tickets: Cell::new(0),
         }
     }
 
-    /// Formats rows and collects them with their [keys](Self::set_key) without opening a file: for
-    /// one shard of an analysis, whose rows are [taken](Self::take) and [added](Self::add_at) to
-    /// the merged logs.
+    /// Creates logs that collect formatted rows with their [keys](Self::set_key) and open no file: for a shard of an
+    /// analysis, whose rows are [taken](Self::take) and [added](Self::add_at) to the merged logs.
     pub fn collecting(options: Options) -> Self {
         let options = Options { outputs: Vec::new(), ..options };
         Self { key: Some(Key::default()), full_at: 0, ..Self::new(options) }
     }
 
-    /// Sets the key of the following rows, where rows are collected; returns whether they are.
+    /// Sets the key of the following rows if rows are collected; returns whether they are.
     #[inline]
     pub fn set_key(&mut self, key: Key) -> bool {
-        let Some(place) = &mut self.key else { return false };
-        *place = key;
+        let Some(stream_index) = &mut self.key else { return false };
+        *stream_index = key;
         true
     }
 
@@ -166,27 +163,27 @@ impl Logs {
         self.key
     }
 
-    /// A number greater than all earlier ones.
+    /// Returns a number greater than all earlier ones.
     pub fn ticket(&self) -> u64 {
         let ticket = self.tickets.get() + 1;
         self.tickets.set(ticket);
         ticket
     }
 
-    /// Bytes of the rows collected, and of their keys.
-    pub fn held(&self) -> usize {
-        self.held
+    /// Size of the collected rows and their keys, in bytes.
+    pub fn collected_bytes(&self) -> usize {
+        self.collected_bytes
     }
 
-    /// The rows collected so far, those of each stream in order.
+    /// Takes the rows collected so far; the rows of each stream are in order.
     pub fn take(&mut self) -> Vec<Rows> {
-        self.held = 0;
+        self.collected_bytes = 0;
         for i in 0..self.streams.len() {
             let stream = &mut self.streams[i];
-            let few = stream.buffer.len() <= COPIED;
+            let is_small = stream.buffer.len() <= MAX_COPIED;
             match stream.marks.is_empty() {
                 true => {}
-                false if few => {
+                false if is_small => {
                     self.chunks.push(Rows {
                         shape: stream.shape,
                         opened: stream.opened,
@@ -202,10 +199,10 @@ impl Logs {
         std::mem::take(&mut self.chunks)
     }
 
-    /// Reuses the memory of these rows, which were written, for further rows.
+    /// Keeps the memory of written rows for further rows.
     pub fn reuse(&mut self, rows: Vec<Rows>) {
-        let room = SPARE.saturating_sub(self.spare.len());
-        self.spare.extend(rows.into_iter().filter(Rows::is_chunk).take(room));
+        let capacity = MAX_SPARE_CHUNKS.saturating_sub(self.spare.len());
+        self.spare.extend(rows.into_iter().filter(Rows::is_chunk).take(capacity));
     }
 
     /// Moves the collected rows of a stream to the full chunks.
@@ -214,7 +211,7 @@ impl Logs {
         let stream = &mut self.streams[i];
         let (bytes, mut marks) = match self.spare.pop() {
             Some(rows) => (rows.bytes, rows.marks),
-            None => (vec![0; CHUNK], Vec::with_capacity(stream.marks.len())),
+            None => (vec![0; CHUNK_BYTES], Vec::with_capacity(stream.marks.len())),
         };
         marks.clear();
         self.chunks.push(Rows {
@@ -225,33 +222,32 @@ impl Logs {
         });
     }
 
-    /// The index of these rows' stream, to [add](Self::add_at) them and others of it.
-    pub fn place(&mut self, rows: &Rows) -> usize {
+    /// Index of the stream of these rows, for [`add_at`](Self::add_at).
+    pub fn stream_index(&mut self, rows: &Rows) -> usize {
         self.stream(slot(rows.shape.path), rows.shape, rows.opened)
     }
 
-    /// Adds a range of rows that another `Logs` collected, to the stream at this
-    /// [place](Self::place).
+    /// Adds a range of rows that another `Logs` collected to the stream at this [index](Self::stream_index).
     #[inline]
-    pub fn add_at(&mut self, place: usize, rows: &Rows, which: std::ops::Range<usize>) {
-        let n = which.len() as u64;
-        self.add_lines(place, rows.lines(which), n);
+    pub fn add_at(&mut self, stream_index: usize, rows: &Rows, range: std::ops::Range<usize>) {
+        let n = range.len() as u64;
+        self.add_lines(stream_index, rows.lines(range), n);
     }
 
-    /// Merges rows of two others in the order of their keys, from these positions on, while both
-    /// have one with a key before `limit`. Returns the positions of the remaining rows. The rows
-    /// are of one stream, whose [place](Self::place) is known.
-    pub fn add_in_turns(
+    /// Adds rows of a stream that two shards collected, in the order of their keys, from these positions on, while both
+    /// have a row with a key before `limit`. `stream_index` is that of the [stream](Self::stream_index). Returns the
+    /// positions of the remaining rows.
+    pub fn add_merged(
         &mut self,
-        place: usize,
+        stream_index: usize,
         rows: [(&Rows, usize); 2],
         limit: Key,
     ) -> [usize; 2] {
-        let mut turns = MergedRows::new(rows, limit);
+        let mut merged = MergedRows::new(rows, limit);
         let full_at = self.full_at;
-        while let Some(stream) = self.streams.get_mut(place) {
+        while let Some(stream) = self.streams.get_mut(stream_index) {
             let mut is_full = false;
-            while !is_full && let Some(line) = turns.next() {
+            while !is_full && let Some(line) = merged.next() {
                 if stream.enabled {
                     stream.rows += 1;
                     stream.buffer.extend(line);
@@ -261,9 +257,9 @@ impl Logs {
             if !is_full {
                 break;
             }
-            self.filled(place);
+            self.on_full(stream_index);
         }
-        turns.places()
+        merged.positions()
     }
 
     #[inline]
@@ -273,7 +269,7 @@ impl Logs {
             stream.rows += rows;
             stream.buffer.extend(lines);
             if stream.buffer.len() >= self.full_at {
-                self.filled(i);
+                self.on_full(i);
             }
         }
     }
@@ -288,7 +284,7 @@ impl Logs {
         &self.options.selection
     }
 
-    /// Sets the packet time that header and footer lines show.
+    /// Sets the packet time for header and footer lines.
     pub fn set_time(&mut self, now: Time) {
         self.now = now;
     }
@@ -298,7 +294,7 @@ impl Logs {
         self.now
     }
 
-    /// Writes a row; returns what was cut to the stream's limits.
+    /// Writes a row; returns which parts were truncated to the stream's limits.
     #[inline]
     pub fn write<R: Row>(&mut self, row: &R) -> Cut {
         let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
@@ -309,15 +305,14 @@ impl Logs {
         stream.rows += 1;
         let cut = format(self.options.format, row, &mut stream.buffer);
         if stream.buffer.len() >= self.full_at {
-            self.filled(i);
+            self.on_full(i);
         }
         cut
     }
 
-    /// Writes a row like [`write`](Self::write), but never collects it: if the row is constructed
-    /// right before the call, the compiler writes its columns without storing the row. For logs
-    /// with a row or more for every connection. `None` if there is too little room or the format is
-    /// another one: then write the row with `write`.
+    /// Like [`write`](Self::write), but inlined: if the row is constructed right before the call, the compiler writes
+    /// its columns without storing the row in memory. For logs with a row or more per connection. Returns `None` if the
+    /// buffer is too small or the format is not supported: then write the row with `write`.
     #[inline(always)]
     pub fn write_in_place<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
@@ -332,14 +327,13 @@ impl Logs {
         };
         stream.rows += 1;
         if stream.buffer.len() >= self.full_at {
-            self.filled(i);
+            self.on_full(i);
         }
         Some(cut)
     }
 
-    /// Writes packed rows of one stream in the format of these logs: rows of another run, or of a
-    /// stream that is declared at run time. They have the stream's columns, except optional ones
-    /// that are not written.
+    /// Writes packed rows of a stream in the format of these logs: rows of another run, or of a stream that is declared
+    /// at run time. They have the stream's columns, except optional ones that are not written.
     pub fn write_packed(&mut self, shape: Shape, opened: Time, rows: PackedRows<'_>) {
         let i = self.stream(slot(shape.path), shape, opened);
         for row in rows {
@@ -347,14 +341,14 @@ impl Logs {
             stream.rows += 1;
             replay(self.options.format, &stream.fields, row, &mut stream.buffer);
             if stream.buffer.len() >= self.full_at {
-                self.filled(i);
+                self.on_full(i);
             }
         }
     }
 
     /// Flushes a full buffer to its file, or moves it to the collected rows.
     #[inline(never)]
-    fn filled(&mut self, i: usize) {
+    fn on_full(&mut self, i: usize) {
         let Some(key) = self.key else { return self.flush(i) };
         let stream = &mut self.streams[i];
         let end = stream.buffer.len();
@@ -362,9 +356,9 @@ impl Logs {
         if before == 0 {
             stream.opened = self.now;
         }
-        self.held += end - before + size_of::<(Key, u32)>();
+        self.collected_bytes += end - before + size_of::<(Key, u32)>();
         stream.marks.push((key, end as u32));
-        if end >= CHUNK - CHUNK_REST {
+        if end >= CHUNK_BYTES - FULL_CHUNK_REST {
             self.chunk(i);
         }
     }
@@ -395,7 +389,7 @@ impl Logs {
         }
     }
 
-    /// Writes all complete rows to their files now, however few.
+    /// Writes all buffered rows to their files.
     pub fn write_out(&mut self) {
         for i in 0..self.streams.len() {
             let Some(stream) = self.streams.get_mut(i) else { return };
@@ -418,7 +412,7 @@ impl Logs {
         }
     }
 
-    /// The first error of any file since the last call.
+    /// Returns the first error of any file since the last call.
     pub fn check(&mut self) -> io::Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
@@ -433,7 +427,7 @@ impl Logs {
         self.streams.iter().filter(|s| s.enabled).map(count).collect()
     }
 
-    /// The rows of one stream that are not yet written to its file: for tests of rows.
+    /// Rows of a stream that are not yet written to its file, for tests.
     pub fn pending(&self, path: &str) -> &[u8] {
         self.streams.iter().find(|s| s.path == path).map_or(&[], |s| s.buffer.bytes())
     }
@@ -499,10 +493,10 @@ impl Logs {
         let enabled = self.options.selection.has(path, opt_in);
         let mut buffer = Buffer::default();
         let is_live = self.options.live.is_some();
-        let is_filed = self.key.is_none() && self.options.tap.is_none() && !is_live;
+        let writes_file = self.key.is_none() && self.options.tap.is_none() && !is_live;
         let mut fields = fields.all();
         fields.retain(|f| !f.optional || self.options.has_column(f.name));
-        if enabled && is_filed && self.options.format == Format::Tsv {
+        if enabled && writes_file && self.options.format == Format::Tsv {
             buffer.extend(&header(path, &fields, opened));
         }
         let i = self.streams.len();
@@ -519,7 +513,7 @@ impl Logs {
             bytes: 0,
             live: LiveState::default(),
         };
-        if enabled && is_filed && self.options.format != Format::Packed {
+        if enabled && writes_file && self.options.format != Format::Packed {
             stream.create(&self.options, &mut self.error);
         }
         self.streams.push(stream);

@@ -1,14 +1,14 @@
 use gannet_base::Addr;
 
-use crate::text::Room;
+use crate::text::LineBuffer;
 use crate::text::Sink;
 
-/// Numbers up to this are converted by one or two multiplications, all digits at once.
+/// Numbers below this are converted by multiplications of all digits in parallel.
 const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Eight decimal digits of a number below 10^8, most significant in the lowest byte, each 0 to 9.
 ///
-/// Halves, quarters and eighths are split by multiplications with reciprocals, all lanes at once.
+/// Splits halves, quarters and eighths by multiplications with reciprocals, in all lanes in parallel.
 #[inline]
 fn eight_digits(v: u32) -> u64 {
     let (high, low) = (u64::from(v / 10_000), u64::from(v % 10_000));
@@ -22,8 +22,8 @@ fn eight_digits(v: u32) -> u64 {
 /// Converts numbers 0 to 9 in eight bytes to ASCII digits.
 const ASCII: u64 = 0x3030_3030_3030_3030;
 
-/// The text of a number below a thousand, and in the last byte its length.
-static SMALL: [[u8; 4]; 1_000] = {
+/// The text of each number below a thousand, with its length in the last byte.
+static THREE_DIGITS: [[u8; 4]; 1_000] = {
     let mut all = [[0; 4]; 1_000];
     let mut i = 0;
     while i < all.len() {
@@ -38,7 +38,7 @@ static SMALL: [[u8; 4]; 1_000] = {
     all
 };
 
-/// Three digits of a number below a thousand, and a tab.
+/// Three digits of each number below a thousand, followed by a tab.
 static PADDED: [[u8; 4]; 1_000] = {
     let mut all = [[b'\t'; 4]; 1_000];
     let mut i = 0;
@@ -50,21 +50,21 @@ static PADDED: [[u8; 4]; 1_000] = {
     all
 };
 
-/// The lowest three digits.
+/// The lowest three digits of a number, followed by a tab.
 #[inline(always)]
 fn padded(v: u64) -> [u8; 4] {
     PADDED[(v % 1_000) as usize]
 }
 
-/// The point and six digits of a number below a million, and a tab.
+/// The decimal point and six digits of a number below a million, followed by a tab.
 #[inline(always)]
 fn fraction(v: u64) -> u64 {
     let four = |v| u64::from(u32::from_le_bytes(padded(v)));
     u64::from(b'.') | (four(v / 1_000) & 0x00ff_ffff) << 8 | four(v) << 32
 }
 
-/// Appends microseconds as seconds, without trailing zeros; one zero remains behind the point if
-/// there is no other digit.
+/// Appends microseconds as seconds, without trailing zeros except for one after the decimal point if there is no other
+/// digit.
 #[inline(always)]
 pub(crate) fn write_shortest6<S: Sink>(out: &mut S, us: u64) {
     let decimals = fraction(us % 1_000_000);
@@ -84,7 +84,7 @@ pub fn write_count<S: Sink>(out: &mut S, v: u64) {
     write_digits::<false, S>(out, v);
 }
 
-/// The same, and a tab.
+/// Like [`write_count`], followed by a tab.
 #[inline(always)]
 pub(crate) fn write_count_tab<S: Sink>(out: &mut S, v: u64) {
     write_digits::<true, S>(out, v);
@@ -93,8 +93,8 @@ pub(crate) fn write_count_tab<S: Sink>(out: &mut S, v: u64) {
 #[inline(always)]
 fn write_digits<const TAB: bool, S: Sink>(out: &mut S, v: u64) {
     if let Some(text) = LAST_SMALL.get(v as usize) {
-        out.put(*text, usize::from(SMALL[v as usize][3]) + usize::from(TAB));
-    } else if let Some(text) = SMALL.get((v / 1_000) as usize) {
+        out.put(*text, usize::from(THREE_DIGITS[v as usize][3]) + usize::from(TAB));
+    } else if let Some(text) = THREE_DIGITS.get((v / 1_000) as usize) {
         out.put(*text, usize::from(text[3]));
         out.put(padded(v), 3 + usize::from(TAB));
     } else {
@@ -112,27 +112,27 @@ fn write_digits<const TAB: bool, S: Sink>(out: &mut S, v: u64) {
     }
 }
 
-/// A number of more than eight digits.
+/// The text of a number with more than eight digits, and its length.
 #[inline(never)]
 fn long(v: u64) -> ([u8; 24], usize) {
     let mut all = [0; 24];
     let groups =
         [v / EIGHT_DIGITS / EIGHT_DIGITS, v / EIGHT_DIGITS % EIGHT_DIGITS, v % EIGHT_DIGITS];
-    for (place, group) in all.as_chunks_mut::<8>().0.iter_mut().zip(groups) {
-        *place = (eight_digits(group as u32) | ASCII).to_le_bytes();
+    for (text, group) in all.as_chunks_mut::<8>().0.iter_mut().zip(groups) {
+        *text = (eight_digits(group as u32) | ASCII).to_le_bytes();
     }
     let zeros = all.iter().take_while(|c| **c == b'0').count();
     all.copy_within(zeros.., 0);
     (all, 24 - zeros)
 }
 
-/// Appends nanoseconds as seconds with six decimals, cut (not rounded) to the microsecond.
+/// Appends nanoseconds as seconds with six decimals, truncated (not rounded) to the microsecond.
 #[inline(always)]
 pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
     write_seconds::<false, S>(out, ns);
 }
 
-/// The same, and a tab.
+/// Like [`write_fixed6`], followed by a tab.
 #[inline(always)]
 pub(crate) fn write_fixed6_tab<S: Sink>(out: &mut S, ns: i64) {
     write_seconds::<true, S>(out, ns);
@@ -168,7 +168,7 @@ fn write_seconds<const TAB: bool, S: Sink>(out: &mut S, ns: i64) {
     }
 }
 
-/// Microseconds of sixteen digits: ten, the point and six, and a tab.
+/// Microseconds of sixteen digits as seconds: ten digits, the decimal point, six digits, and a tab.
 #[inline(always)]
 fn date(us: u64) -> [u8; 24] {
     let (seconds, us) = (us / 1_000_000, us % 1_000_000);
@@ -181,12 +181,12 @@ fn date(us: u64) -> [u8; 24] {
     text
 }
 
-/// Any number.
+/// The text of any nanoseconds as seconds with six decimals, and its length.
 #[inline(never)]
 fn any_fixed6(ns: i64) -> ([u8; 48], usize) {
     let us = ns / 1_000;
     let mut bytes = [0; 48];
-    let mut text = Room::new(&mut bytes);
+    let mut text = LineBuffer::new(&mut bytes);
     if us < 0 {
         text.put([b'-'], 1);
     }
@@ -197,12 +197,12 @@ fn any_fixed6(ns: i64) -> ([u8; 48], usize) {
     (bytes, len)
 }
 
-/// The text of a byte and the point after it.
+/// The text of each byte, followed by a point.
 static PARTS: [[u8; 4]; 256] = {
     let mut all = [[b'.'; 4]; 256];
     let mut i = 0;
     while i < all.len() {
-        let text = SMALL[i];
+        let text = THREE_DIGITS[i];
         let mut at = 0;
         while at < text[3] as usize {
             all[i][at] = text[at];
@@ -213,34 +213,34 @@ static PARTS: [[u8; 4]; 256] = {
     all
 };
 
-/// The same with a tab.
+/// The text of each byte, followed by a tab.
 static LAST_PARTS: [[u8; 4]; 256] = {
     let mut all = PARTS;
     let mut i = 0;
     while i < all.len() {
-        all[i][SMALL[i][3] as usize] = b'\t';
+        all[i][THREE_DIGITS[i][3] as usize] = b'\t';
         i += 1;
     }
     all
 };
 
-/// The text of a number below a thousand, and a tab.
+/// The text of each number below a thousand, followed by a tab.
 static LAST_SMALL: [[u8; 4]; 1_000] = {
-    let mut all = SMALL;
+    let mut all = THREE_DIGITS;
     let mut i = 0;
     while i < all.len() {
-        all[i][SMALL[i][3] as usize] = b'\t';
+        all[i][THREE_DIGITS[i][3] as usize] = b'\t';
         i += 1;
     }
     all
 };
 
-/// Length of each of [`PARTS`], including the point.
+/// Length of each text in [`PARTS`], including the point.
 static PART_LENGTHS: [u8; 256] = {
     let mut all = [0; 256];
     let mut i = 0;
     while i < all.len() {
-        all[i] = SMALL[i][3] + 1;
+        all[i] = THREE_DIGITS[i][3] + 1;
         i += 1;
     }
     all
@@ -257,7 +257,7 @@ pub fn write_addr<S: Sink>(out: &mut S, a: Addr) {
     write_v4(out, parts, PARTS[last], PART_LENGTHS[last] - 1);
 }
 
-/// The same, and a tab.
+/// Like [`write_addr`], followed by a tab.
 #[inline(always)]
 pub(crate) fn write_addr_tab<S: Sink>(out: &mut S, a: Addr) {
     let Some(parts) = a.as_v4() else {
@@ -268,7 +268,7 @@ pub(crate) fn write_addr_tab<S: Sink>(out: &mut S, a: Addr) {
     write_v4(out, parts, LAST_PARTS[last], PART_LENGTHS[last]);
 }
 
-/// Three parts, each with its point, and `len` bytes of the text of the last.
+/// Appends three parts, each followed by a point, and `len` bytes of the text of the last part.
 #[inline(always)]
 fn write_v4<S: Sink>(out: &mut S, parts: [u8; 4], last: [u8; 4], len: u8) {
     for part in [parts[0], parts[1], parts[2]].map(usize::from) {
@@ -277,28 +277,33 @@ fn write_v4<S: Sink>(out: &mut S, parts: [u8; 4], last: [u8; 4], len: u8) {
     out.put(last, usize::from(len));
 }
 
-/// Appends a port, and a tab.
+/// Appends a port, followed by a tab.
 #[inline(always)]
 pub(crate) fn write_port_tab<S: Sink>(out: &mut S, port: u16) {
     let port = usize::from(port);
     if port < 1_000 {
-        out.put(LAST_SMALL[port], usize::from(SMALL[port][3]) + 1);
+        out.put(LAST_SMALL[port], usize::from(THREE_DIGITS[port][3]) + 1);
     } else {
-        let high = SMALL[port / 1_000];
+        let high = THREE_DIGITS[port / 1_000];
         out.put(high, usize::from(high[3]));
         out.put(PADDED[port % 1_000], 4);
     }
 }
 
-/// Writes an IPv4 address and a port, each followed by a tab, at `at` in a buffer that has room for
-/// two ends of a connection; returns the end offset, at most 22 bytes further.
+/// Writes an IPv4 address and a port, each followed by a tab, at offset `at` of a buffer for both endpoints of a
+/// connection; returns the end offset, at most 22 bytes further.
 #[inline(always)]
-pub(crate) fn fill_v4_end(place: &mut [u8; 68], at: usize, host: [u8; 4], port: u16) -> usize {
+pub(crate) fn write_v4_endpoint(
+    buffer: &mut [u8; 68],
+    at: usize,
+    host: [u8; 4],
+    port: u16,
+) -> usize {
     let mut at = at;
     let mut put = |text: [u8; 4], len: u8| {
         // Always below 44, which the compiler cannot prove.
         let from = at & 63;
-        place[from..from + 4].copy_from_slice(&text);
+        buffer[from..from + 4].copy_from_slice(&text);
         at += usize::from(len);
     };
     let [a, b, c, last] = host.map(usize::from);
@@ -308,9 +313,9 @@ pub(crate) fn fill_v4_end(place: &mut [u8; 68], at: usize, host: [u8; 4], port: 
     put(LAST_PARTS[last], PART_LENGTHS[last]);
     let port = usize::from(port);
     if port < 1_000 {
-        put(LAST_SMALL[port], SMALL[port][3] + 1);
+        put(LAST_SMALL[port], THREE_DIGITS[port][3] + 1);
     } else {
-        let high = SMALL[port / 1_000];
+        let high = THREE_DIGITS[port / 1_000];
         put(high, high[3]);
         put(PADDED[port % 1_000], 4);
     }
@@ -329,8 +334,8 @@ static HEX: [[u8; 2]; 256] = {
     all
 };
 
-/// First and length of the longest run of two or more, the first of equals, by a bit for each of eight groups that is
-/// zero; beyond the groups where there is none.
+/// Start and length of the longest run of two or more zero groups, the first of equal runs. The index has a bit for
+/// each of the eight groups that is zero; the start is 8 if there is no such run.
 static RUNS: [(u8, u8); 256] = {
     let mut all = [(8, 1); 256];
     let mut zeros = 0;
@@ -348,7 +353,7 @@ static RUNS: [(u8, u8); 256] = {
     all
 };
 
-/// An IPv6 address: up to eight groups of four digits and the colons between them.
+/// The text of an IPv6 address, and its length.
 #[inline(never)]
 fn v6(b: [u8; 16]) -> ([u8; 64], usize) {
     let groups = b.as_chunks::<2>().0;
@@ -369,7 +374,7 @@ fn v6(b: [u8; 16]) -> ([u8; 64], usize) {
     let mut i = 0;
     while i < groups.len() {
         if i == start {
-            // The first of the two colons is that of the group before.
+            // The group before has written the first of the two colons.
             let colons = if i == 0 { 2 } else { 1 };
             put(u64::from_le_bytes([b':'; 8]), colons);
             i += len;
@@ -377,9 +382,9 @@ fn v6(b: [u8; 16]) -> ([u8; 64], usize) {
         }
         let [high, low] = groups[i].map(|byte| HEX[usize::from(byte)]);
         let digits = u32::from_le_bytes([high[0], high[1], low[0], low[1]]);
-        let left_out = (u16::from_be_bytes(groups[i]) | 1).leading_zeros() / 4;
-        let count = 4 - left_out;
-        let text = u64::from(digits) >> (8 * left_out) | u64::from(b':') << (8 * count);
+        let leading_zeros = (u16::from_be_bytes(groups[i]) | 1).leading_zeros() / 4;
+        let count = 4 - leading_zeros;
+        let text = u64::from(digits) >> (8 * leading_zeros) | u64::from(b':') << (8 * count);
         put(text, count as usize + 1);
         i += 1;
     }
@@ -389,7 +394,7 @@ fn v6(b: [u8; 16]) -> ([u8; 64], usize) {
     }
     if (start, len) == (0, 6) {
         // inet_ntop shows IPv4-compatible addresses with a dotted tail.
-        let mut text = Room::new(&mut bytes);
+        let mut text = LineBuffer::new(&mut bytes);
         text.put(*b"::", 2);
         write_addr(&mut text, Addr::v4([b[12], b[13], b[14], b[15]]));
         at = text.written().unwrap_or_default();
@@ -432,12 +437,12 @@ mod tests {
         assert_eq!(text(|o| write_fixed6(o, 1_300_475_167_096_535_999)), "1300475167.096535");
         assert_eq!(text(|o| write_fixed6(o, -1_500_000_000)), "-1.500000");
         assert_eq!(text(|o| write_fixed6(o, 0)), "0.000000");
-        for (us, want) in [
+        for (us, expected) in [
             (999_999_999_999_999, "999999999.999999"),
             (1_000_000_000_000_000, "1000000000.000000"),
             (9_223_372_036_854_775, "9223372036.854775"),
         ] {
-            assert_eq!(text(|o| write_fixed6(o, us * 1_000 + 807)), want);
+            assert_eq!(text(|o| write_fixed6(o, us * 1_000 + 807)), expected);
         }
     }
 
@@ -452,15 +457,15 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_at_once() {
+    fn both_endpoints_are_written() {
         let addresses = [[0, 0, 0, 0], [1, 20, 130, 4], [255; 4]];
         for (a, b) in addresses.into_iter().flat_map(|a| addresses.map(|b| (a, b))) {
             for (p, q) in [(0, 9), (53, 999), (1_000, 10_001), (65_535, 65_535)] {
-                let mut place = [0; 68];
-                let n = fill_v4_end(&mut place, 0, a, p);
-                let n = fill_v4_end(&mut place, n, b, q);
+                let mut buffer = [0; 68];
+                let n = write_v4_endpoint(&mut buffer, 0, a, p);
+                let n = write_v4_endpoint(&mut buffer, n, b, q);
                 let [a, b] = [a, b].map(std::net::Ipv4Addr::from);
-                assert_eq!(place[..n], *format!("{a}\t{p}\t{b}\t{q}\t").as_bytes());
+                assert_eq!(buffer[..n], *format!("{a}\t{p}\t{b}\t{q}\t").as_bytes());
             }
         }
     }
@@ -484,18 +489,18 @@ mod tests {
         fn times(ns: i64) {
             let us = (ns / 1_000).unsigned_abs();
             let sign = if ns <= -1_000 { "-" } else { "" };
-            let want = format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000);
-            prop_assert_eq!(text(|o| write_fixed6(o, ns)), &want[..]);
-            prop_assert_eq!(text(|o| write_fixed6_tab(o, ns)), want + "\t");
+            let expected = format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000);
+            prop_assert_eq!(text(|o| write_fixed6(o, ns)), &expected[..]);
+            prop_assert_eq!(text(|o| write_fixed6_tab(o, ns)), expected + "\t");
         }
 
-        /// Of every size, not only of the largest.
+        /// The shift makes small intervals as likely as large ones.
         #[test]
         fn intervals(ns: i64, shift in 0..63) {
             let ns = ns >> shift;
-            let mut want = text(|o| write_fixed6(o, ns));
-            want.push('\t');
-            prop_assert_eq!(text(|o| write_fixed6_tab(o, ns)), want);
+            let mut expected = text(|o| write_fixed6(o, ns));
+            expected.push('\t');
+            prop_assert_eq!(text(|o| write_fixed6_tab(o, ns)), expected);
         }
 
         #[test]

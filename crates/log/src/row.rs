@@ -9,9 +9,9 @@ use crate::value::Value;
 /// A column of a log, for the header, the manual and column writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Full name, nested records joined by dots (`id.orig_h`).
+    /// Full name; the fields of nested records are joined by dots (`id.orig_h`).
     pub name: &'static str,
-    /// Type as the header spells it.
+    /// Type, as in the header of a log.
     pub ty: Type,
     /// One sentence for the manual.
     pub doc: &'static str,
@@ -19,28 +19,28 @@ pub struct Field {
     pub optional: bool,
 }
 
-/// Size limits of a row, so that one hostile value cannot make a log unreadable.
+/// Size limits of a row, so that a hostile value cannot make a log unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one string, before escaping.
+    /// Maximum length of a string before escaping, in bytes.
     pub string: usize,
-    /// Elements of one set or vector.
+    /// Maximum number of elements of a set or vector.
     pub elements: usize,
 }
 
 impl Limits {
     /// Zeek's defaults: 4,096 bytes, 100 elements.
     pub const DEFAULT: Self = Self { string: 4096, elements: 100 };
-    /// Nothing is cut: for rows that were cut before.
+    /// No limits: for rows that were truncated before.
     pub const NONE: Self = Self { string: usize::MAX, elements: usize::MAX };
 }
 
-/// Which parts of a row were cut to its [`Limits`].
+/// Which parts of a row were truncated to its [`Limits`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// A string.
+    /// Some string was truncated.
     pub strings: bool,
-    /// A set or vector.
+    /// Some set or vector was truncated.
     pub lists: bool,
 }
 
@@ -54,7 +54,7 @@ pub trait Row {
     const OPT_IN: bool = false;
     /// Size limits of this stream.
     const LIMITS: Limits = Limits::DEFAULT;
-    /// Number of columns, those on request among them.
+    /// Number of columns, including optional ones.
     const COLUMNS: usize;
     /// The columns in order.
     fn fields() -> Vec<Field>;
@@ -64,7 +64,7 @@ pub trait Row {
 
 /// A value that fills one or more columns.
 pub trait Column {
-    /// How many columns.
+    /// Number of columns.
     const COLUMNS: usize = 1;
     /// Appends the columns' descriptions.
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>);
@@ -102,8 +102,8 @@ impl Column for ConnId {
     }
 }
 
-/// A column that exists only where [`Options::columns`](crate::Options) names it: the row then
-/// holds its value, otherwise `None`, and the column is omitted.
+/// A column that is written only if [`Options::columns`](crate::Options) names it: then the row has its value,
+/// otherwise `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extra<T>(pub Option<T>);
 
@@ -120,8 +120,8 @@ impl<T: Value> Column for Extra<T> {
     }
 }
 
-/// Rows [written in place](crate::Logs::write_in_place) borrow what is not in registers; without
-/// the borrow the compiler stores the whole row in memory.
+/// Rows [written in place](crate::Logs::write_in_place) borrow values that are not in registers; without the borrow the
+/// compiler stores the whole row in memory.
 impl Column for &ConnId {
     const COLUMNS: usize = 4;
 
@@ -155,8 +155,8 @@ impl Column for Option<ConnId> {
     }
 }
 
-/// The slot at which the lookup of a stream of this name starts in the table of open logs. The
-/// compiler computes it, so that writing a row needs no lookup by name.
+/// The slot in the table of open logs at which the lookup of a stream starts: a hash of its name. It is computed at
+/// compile time, so that writing a row hashes no name.
 pub const fn slot(path: &str) -> usize {
     let b = path.as_bytes();
     let mut h: u32 = 0x811c_9dc5;

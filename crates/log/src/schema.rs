@@ -1,12 +1,12 @@
 use crate::row::Field;
 use crate::row::Row;
 
-/// The description of a log stream without a row: for the manual and for choosing logs by name.
+/// The description of a log stream, for the manual and for the selection of logs by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Name of the stream and of its file.
     pub path: &'static str,
-    /// What one row is.
+    /// Description of a row, in one sentence.
     pub doc: &'static str,
     /// Whether it is written only on request.
     pub opt_in: bool,

@@ -1,13 +1,13 @@
 /// The streams to write.
 ///
-/// By default all but those that are [opt-in](crate::Row::OPT_IN).
+/// By default all streams except those that are [opt-in](crate::Row::OPT_IN).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Streams that are not opt-in.
+    /// Whether streams that are not opt-in are written.
     default: bool,
-    /// Streams that are opt-in.
+    /// Whether streams that are opt-in are written.
     opt_in: bool,
-    /// Streams by name.
+    /// Names of further streams.
     names: Vec<String>,
 }
 
@@ -18,14 +18,14 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Names of groups of streams, with their members.
+    /// Names of groups of streams, with descriptions.
     pub const GROUPS: [(&'static str, &'static str); 3] = [
         ("default", "the logs that are written where none is named"),
         ("policy", "the logs that are written only where they are asked for"),
         ("all", "both"),
     ];
 
-    /// The streams of these names, or groups of them.
+    /// Selects streams and groups of streams by name.
     pub fn of<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         let mut selection = Self { default: false, opt_in: false, names: Vec::new() };
         for name in names {

@@ -1,4 +1,4 @@
-//! Rows in memory instead of files.
+//! Passes rows to memory instead of files.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -8,16 +8,16 @@ use std::sync::PoisonError;
 use crate::collect::Shape;
 use crate::row::Field;
 
-/// Receives the rows of all streams in the order in which they are written, line by line, in the
-/// format of the logs without headers. Clones share one tap.
+/// Collects the rows of all streams in the order in which they are written, as lines in the format of the logs without
+/// headers. Clones share one tap.
 #[derive(Clone, Debug, Default)]
 pub struct Tap(Arc<Mutex<Tapped>>);
 
-/// Rows that came through a [`Tap`].
+/// Rows taken from a [`Tap`].
 #[derive(Debug, Default)]
 pub struct Tapped {
     shapes: Vec<Shape>,
-    /// The lines, without their ends.
+    /// The lines, concatenated without line ends.
     pub bytes: Vec<u8>,
     /// The stream and the position in `bytes` of each row.
     pub rows: Vec<TappedRow>,
@@ -31,7 +31,7 @@ pub struct TappedRow {
     pub start: u64,
     /// Length of the row in bytes.
     pub len: u32,
-    /// Number of the stream, by its first row.
+    /// Index of the stream, in the order of first rows.
     pub stream: u32,
 }
 
@@ -51,7 +51,7 @@ impl Tap {
         }
     }
 
-    /// Moves all rows so far to `rows`; the memory of `rows` is reused.
+    /// Moves all collected rows to `rows`, whose previous rows are dropped and whose buffers are reused.
     pub fn take(&self, rows: &mut Tapped) {
         rows.bytes.clear();
         rows.rows.clear();
@@ -72,7 +72,7 @@ impl Tapped {
         self.shapes.get(stream as usize).map(|shape| shape.path)
     }
 
-    /// Its columns, optional ones among them.
+    /// The columns of a stream, including optional ones.
     pub fn fields(&self, stream: u32) -> Vec<Field> {
         self.shapes.get(stream as usize).map_or_else(Vec::new, |shape| shape.fields.all())
     }

@@ -1,11 +1,10 @@
-//! Writing short texts without a call or a loop: most columns of rows are short.
+//! Writes short texts without a call or a loop: most columns of rows are short.
 
-/// A destination for text, piece by piece.
+/// A destination of pieces of text.
 pub trait Sink {
-    /// Appends the first `len` of `N` bytes: one store of a fixed size, whose remaining bytes are
-    /// overwritten later.
+    /// Appends the first `len` of `N` bytes. All `N` bytes are stored; the next piece overwrites the excess.
     fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize);
-    /// Appends a text of `len` bytes, `N` to `2 * N`, given as its two ends.
+    /// Appends a text of `len` bytes, between `N` and `2 * N`, given as its first and its last `N` bytes.
     fn put_ends<const N: usize>(&mut self, first: [u8; N], last: [u8; N], len: usize);
     /// Appends a text.
     fn put_all(&mut self, s: &[u8]);
@@ -31,49 +30,48 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// The memory of one line.
+/// The buffer of one line.
 ///
-/// It never grows: text that does not fit is dropped, [`written`](Self::written) returns `None`,
-/// and the caller writes the line again with more room. So each piece of text costs only one
-/// comparison.
+/// It never grows: text that does not fit is dropped, [`written`](Self::written) returns `None`, and the caller writes
+/// the line again to a larger buffer. So each piece of text costs only one comparison.
 #[derive(Debug)]
-pub struct Room<'a> {
+pub struct LineBuffer<'a> {
     bytes: &'a mut [u8],
     at: u32,
 }
 
-/// The position of a line that did not fit; it fails every bounds check.
-const OVER: u32 = u32::MAX;
+/// Position after text did not fit; it fails every bounds check.
+const OVERFLOWED: u32 = u32::MAX;
 
-impl<'a> Room<'a> {
-    /// Writes with a separate function, which takes and returns the position in registers.
+impl<'a> LineBuffer<'a> {
+    /// Writes with a function that takes and returns the position in registers.
     #[inline(always)]
     pub(crate) fn with(&mut self, write: impl FnOnce(&mut [u8], u32) -> u32) {
         self.at = write(self.bytes, self.at);
     }
 
-    /// Continues at a position that [`with`](Self::with) passed.
+    /// Continues at a position that [`with`](Self::with) passed to a function.
     #[inline(always)]
     pub(crate) fn at(bytes: &'a mut [u8], at: u32) -> Self {
         Self { bytes, at }
     }
 
-    /// The position to return.
+    /// Returns the position, for the function to return to [`with`](Self::with).
     #[inline(always)]
-    pub(crate) fn place(self) -> u32 {
+    pub(crate) fn into_position(self) -> u32 {
         self.at
     }
 
-    /// An empty line in fewer than 2³² - 2¹⁶ bytes.
+    /// An empty line in a buffer of fewer than 2³² - 2¹⁶ bytes.
     #[inline]
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Bytes written; `None` if they did not fit.
+    /// Number of bytes written; `None` if they did not fit.
     #[inline]
     pub fn written(&self) -> Option<usize> {
-        (self.at != OVER).then_some(self.at as usize)
+        (self.at != OVERFLOWED).then_some(self.at as usize)
     }
 
     /// The position of the next piece of text; out of bounds if the line did not fit.
@@ -82,42 +80,42 @@ impl<'a> Room<'a> {
         self.at
     }
 
-    /// Whether nothing was written yet.
+    /// Whether nothing is written yet.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.at == 0
     }
 
-    /// Appends the first `len` of `room` bytes that `fill` writes.
+    /// Appends the first `len` of `capacity` bytes that `fill` writes.
     #[inline(always)]
-    pub(crate) fn put_with(&mut self, room: usize, len: usize, fill: impl FnOnce(&mut [u8])) {
+    pub(crate) fn put_with(&mut self, capacity: usize, len: usize, fill: impl FnOnce(&mut [u8])) {
         let at = self.at as usize;
-        match self.bytes.get_mut(at..at + room) {
-            Some(place) => {
-                fill(place);
+        match self.bytes.get_mut(at..at + capacity) {
+            Some(target) => {
+                fill(target);
                 self.at += len as u32;
             }
-            None => self.at = OVER,
+            None => self.at = OVERFLOWED,
         }
     }
 
-    /// Appends the bytes that `fill` writes to the front of `N` bytes; `fill` returns their number.
-    /// Returns `false` and does nothing if there is less room than `N`.
+    /// Appends the bytes that `fill` writes to the start of an array of `N` bytes; `fill` returns their number. Returns
+    /// `false` and does nothing if fewer than `N` bytes are left.
     #[inline(always)]
     pub(crate) fn fill<const N: usize>(
         &mut self,
         fill: impl FnOnce(&mut [u8; N]) -> usize,
     ) -> bool {
         let rest = self.bytes.get_mut(self.at as usize..);
-        let place = rest.and_then(<[u8]>::first_chunk_mut);
-        place.map(|place| self.at += fill(place) as u32).is_some()
+        let target = rest.and_then(<[u8]>::first_chunk_mut);
+        target.map(|target| self.at += fill(target) as u32).is_some()
     }
 
-    /// Leaves room for bytes that are overwritten later.
+    /// Reserves bytes that are overwritten later.
     #[inline(always)]
     pub(crate) fn skip(&mut self, len: usize) {
         let at = self.at as usize + len;
-        self.at = if at <= self.bytes.len() { at as u32 } else { OVER };
+        self.at = if at <= self.bytes.len() { at as u32 } else { OVERFLOWED };
     }
 
     /// Overwrites the first bytes.
@@ -128,13 +126,13 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Overwrites bytes at a position. The line does not fit if that is out of bounds.
+    /// Overwrites bytes at a position. If that is out of bounds, the line does not fit.
     #[inline(always)]
     pub(crate) fn replace<const N: usize>(&mut self, at: u32, bytes: [u8; N]) {
         let rest = self.bytes.get_mut(at as usize..);
         match rest.and_then(<[u8]>::first_chunk_mut) {
-            Some(place) => *place = bytes,
-            None => self.at = OVER,
+            Some(target) => *target = bytes,
+            None => self.at = OVERFLOWED,
         }
     }
 
@@ -147,16 +145,16 @@ impl<'a> Room<'a> {
     }
 }
 
-impl Sink for Room<'_> {
+impl Sink for LineBuffer<'_> {
     #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
         let at = self.at as usize;
         match self.bytes.get_mut(at..at + N) {
-            Some(place) => {
-                place.copy_from_slice(&bytes);
+            Some(target) => {
+                target.copy_from_slice(&bytes);
                 self.at += len as u32;
             }
-            None => self.at = OVER,
+            None => self.at = OVERFLOWED,
         }
     }
 
@@ -164,16 +162,16 @@ impl Sink for Room<'_> {
     fn put_ends<const N: usize>(&mut self, first: [u8; N], last: [u8; N], len: usize) {
         let at = self.at as usize;
         match self.bytes.get_mut(at..at + len) {
-            Some(place) => {
-                if let Some(place) = place.first_chunk_mut() {
-                    *place = first;
+            Some(target) => {
+                if let Some(target) = target.first_chunk_mut() {
+                    *target = first;
                 }
-                if let Some(place) = place.last_chunk_mut() {
-                    *place = last;
+                if let Some(target) = target.last_chunk_mut() {
+                    *target = last;
                 }
                 self.at += len as u32;
             }
-            None => self.at = OVER,
+            None => self.at = OVERFLOWED,
         }
     }
 
@@ -181,16 +179,16 @@ impl Sink for Room<'_> {
     fn put_all(&mut self, s: &[u8]) {
         let at = self.at as usize;
         match self.bytes.get_mut(at..at + s.len()) {
-            Some(place) => {
-                place.copy_from_slice(s);
+            Some(target) => {
+                target.copy_from_slice(s);
                 self.at += s.len() as u32;
             }
-            None => self.at = OVER,
+            None => self.at = OVERFLOWED,
         }
     }
 }
 
-/// A text of `N` to `2 * N` bytes as its two ends, which overlap.
+/// The first and the last `N` bytes of a text of `N` to `2 * N` bytes; they overlap.
 #[inline(always)]
 pub(crate) fn ends<const N: usize>(s: &[u8]) -> Option<([u8; N], [u8; N])> {
     let fits = s.len() <= 2 * N;
@@ -209,7 +207,7 @@ pub fn append<S: Sink>(out: &mut S, s: &[u8]) {
     }
 }
 
-/// Up to three bytes, or more than sixteen.
+/// Appends a text of up to three bytes, or of more than sixteen.
 #[inline(always)]
 fn append_long<S: Sink>(out: &mut S, s: &[u8]) {
     match (ends::<16>(s), s) {
@@ -222,9 +220,9 @@ fn append_long<S: Sink>(out: &mut S, s: &[u8]) {
     }
 }
 
-/// Low bits of the bytes of a word.
+/// A word with the lowest bit of each byte set.
 const LOW: u64 = 0x0101_0101_0101_0101;
-/// High bits of the bytes of a word.
+/// A word with the highest bit of each byte set.
 const HIGH: u64 = LOW << 7;
 
 /// A nonzero result if a byte of the word is not printable ASCII or is one of two given bytes.
@@ -234,13 +232,12 @@ const HIGH: u64 = LOW << 7;
 fn special(word: u64, a: u8, b: u8) -> u64 {
     let below = word.wrapping_sub(LOW * 0x20);
     let above = word.wrapping_add(LOW);
-    // Zero where the byte is the one looked for. Bytes beyond ASCII are reported in any case.
+    // A byte equal to `c` becomes 0 and borrows. Bytes beyond ASCII are reported in any case.
     let is = |c: u8| (word ^ (LOW * u64::from(c))).wrapping_sub(LOW);
     (word | below | above | is(a) | is(b)) & HIGH
 }
 
-/// Appends a text if every byte of it is printable ASCII and none is one of the two given; returns
-/// whether it did.
+/// Appends a text if every byte is printable ASCII other than `a` and `b`; returns whether it was appended.
 #[inline(always)]
 pub(crate) fn append_plain<S: Sink>(out: &mut S, s: &[u8], a: u8, b: u8) -> bool {
     let word = |c: &[u8; 8]| special(u64::from_le_bytes(*c), a, b);
@@ -272,28 +269,28 @@ mod tests {
             prop_assert_eq!(&out[before..], &s[..]);
         }
 
-        /// The same with a `Room`, if it is large enough; if not, it reports nothing as written.
+        /// A `LineBuffer` has the same bytes if it is large enough, and otherwise reports that they did not fit.
         #[test]
-        fn a_room_takes_what_fits(room in 0_usize..120, texts in proptest::collection::vec(proptest::collection::vec(0_u8.., 0..40), 0..5)) {
-            let mut bytes = vec![7; room];
-            let mut out = Room::new(&mut bytes);
+        fn a_line_buffer_has_all_text_or_reports_overflow(capacity in 0_usize..120, texts in proptest::collection::vec(proptest::collection::vec(0_u8.., 0..40), 0..5)) {
+            let mut bytes = vec![7; capacity];
+            let mut out = LineBuffer::new(&mut bytes);
             for text in &texts {
                 append(&mut out, text);
             }
             let all = texts.concat();
             match out.written() {
                 Some(n) => prop_assert_eq!(&bytes[..n], &all[..]),
-                None => prop_assert!(all.len() + 16 > room),
+                None => prop_assert!(all.len() + 16 > capacity),
             }
         }
 
         #[test]
-        fn tells_plain_text(mut s in proptest::collection::vec(0x1f_u8..0x81, 0..80), at: prop::sample::Index, c: u8) {
+        fn plain_text_is_recognized(mut s in proptest::collection::vec(0x1f_u8..0x81, 0..80), at: prop::sample::Index, c: u8) {
             for b in &mut s {
                 *b = if matches!(*b, b',' | b'\\') || !(0x20..0x7f).contains(b) { b'~' } else { *b };
             }
-            for odd in [false, true] {
-                if odd && !s.is_empty() {
+            for has_special in [false, true] {
+                if has_special && !s.is_empty() {
                     let at = at.index(s.len());
                     s[at] = c;
                 }

@@ -5,16 +5,16 @@ use gannet_base::Time;
 use gannet_base::Uid;
 
 use crate::escape::escape_tsv;
-use crate::number::fill_v4_end;
 use crate::number::write_addr_tab;
 use crate::number::write_count_tab;
 use crate::number::write_fixed6;
 use crate::number::write_fixed6_tab;
 use crate::number::write_port_tab;
+use crate::number::write_v4_endpoint;
 use crate::piece;
 use crate::row::Cut;
 use crate::row::Limits;
-use crate::text::Room;
+use crate::text::LineBuffer;
 use crate::text::Sink;
 use crate::text::append_plain;
 use crate::value::Encoder;
@@ -22,23 +22,23 @@ use crate::value::Value;
 
 /// Writes a row as a line of Zeek's tab-separated text.
 ///
-/// The write position is in a register from one column to the next.
+/// The write position stays in a register from one column to the next.
 pub struct TsvEncoder<'a> {
-    out: Room<'a>,
+    out: LineBuffer<'a>,
     limits: Limits,
     in_list: bool,
     cut: Cut,
 }
 
 impl<'a> TsvEncoder<'a> {
-    /// Writes a row to `room`; call [`finish`](Self::finish) after the last column.
+    /// Writes a row to `buffer`; call [`finish`](Self::finish) after the last column.
     #[inline(always)]
-    pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
-        Self { out: Room::new(room), limits, in_list: false, cut: Cut::default() }
+    pub fn new(buffer: &'a mut [u8], limits: Limits) -> Self {
+        Self { out: LineBuffer::new(buffer), limits, in_list: false, cut: Cut::default() }
     }
 
-    /// Ends the line; returns its length and what was cut to its limit. `None` if `room` was too
-    /// small, possibly by as little as 64 bytes: write the row again with more room.
+    /// Ends the line; returns its length and which parts were truncated to their limits. Returns `None` if `buffer` was
+    /// too small; even one with up to 64 spare bytes may be: write the row again to a larger one.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
         if self.out.is_empty() {
@@ -51,86 +51,86 @@ impl<'a> TsvEncoder<'a> {
     }
 }
 
-/// A string from the wire.
+/// Writes a string from the wire.
 #[inline(never)]
-fn string(room: &mut [u8], at: u32, v: &[u8], in_list: bool) -> u32 {
-    let mut out = Room::at(room, at);
+fn string(buffer: &mut [u8], at: u32, v: &[u8], in_list: bool) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     let comma = if in_list { b',' } else { b'\\' };
     let marked = matches!(v.first(), Some(b'-' | b'(' | b'#') | None);
     if marked || !append_plain(&mut out, v, b'\\', comma) {
         let text = escaped(v, in_list, out.is_empty());
         out.put_all(&text);
     }
-    out.place()
+    out.into_position()
 }
 
 #[inline(never)]
-fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
-    let mut out = Room::at(room, at);
+fn fixed6(buffer: &mut [u8], at: u32, ns: i64) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     write_fixed6(&mut out, ns);
-    out.place()
+    out.into_position()
 }
 
 #[inline(never)]
-fn fixed6_tab(room: &mut [u8], at: u32, ns: i64) -> u32 {
-    let mut out = Room::at(room, at);
+fn fixed6_tab(buffer: &mut [u8], at: u32, ns: i64) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     write_fixed6_tab(&mut out, ns);
-    out.place()
+    out.into_position()
 }
 
 #[inline(never)]
-fn count_tab(room: &mut [u8], at: u32, v: u64) -> u32 {
-    let mut out = Room::at(room, at);
+fn count_tab(buffer: &mut [u8], at: u32, v: u64) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     write_count_tab(&mut out, v);
-    out.place()
+    out.into_position()
 }
 
 #[inline(never)]
-fn uid_tab(room: &mut [u8], at: u32, v: &Uid) -> u32 {
-    let mut out = Room::at(room, at);
+fn uid_tab(buffer: &mut [u8], at: u32, v: &Uid) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     let (mut text, len) = v.text();
     if let Some(end) = text.get_mut(len) {
         *end = b'\t';
     }
     out.put(text, len + 1);
-    out.place()
+    out.into_position()
 }
 
-/// Four columns, each followed by a tab.
+/// Writes four columns, each followed by a tab.
 #[inline(never)]
-fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
+fn conn_id(buffer: &mut [u8], at: u32, v: &ConnId) -> u32 {
     if let Some(orig) = v.orig_h.as_v4()
         && let Some(resp) = v.resp_h.as_v4()
     {
-        let mut out = Room::at(room, at);
-        let filled = out.fill(|place| {
-            let at = fill_v4_end(place, 0, orig, v.orig_p);
-            fill_v4_end(place, at, resp, v.resp_p)
+        let mut out = LineBuffer::at(buffer, at);
+        let filled = out.fill(|target| {
+            let at = write_v4_endpoint(target, 0, orig, v.orig_p);
+            write_v4_endpoint(target, at, resp, v.resp_p)
         });
         if filled {
-            return out.place();
+            return out.into_position();
         }
     }
-    any_conn_id(room, at, v)
+    conn_id_slow(buffer, at, v)
 }
 
-/// The same for any addresses, and where room is short.
+/// Like [`conn_id`], but for any addresses, and if less space is left.
 #[inline(never)]
-fn any_conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
-    let mut out = Room::at(room, at);
+fn conn_id_slow(buffer: &mut [u8], at: u32, v: &ConnId) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
         write_addr_tab(&mut out, host);
         write_port_tab(&mut out, port);
     }
-    out.place()
+    out.into_position()
 }
 
-/// Escapes values that would read as the marks for unset or empty or, `first` in a line, as a
-/// header line, and values with bytes that need escapes.
+/// Escapes a value that equals the marker for unset or empty values, that would look like a header line as the `first`
+/// value of a line, or that has bytes that need escapes.
 #[cold]
 #[inline(never)]
 fn escaped(v: &[u8], in_list: bool, first: bool) -> Vec<u8> {
-    // A few spare bytes: most texts have few characters to escape.
+    // Some extra capacity: most texts have few characters to escape.
     let mut out = Vec::with_capacity(v.len() + 16);
     match v {
         b"" => out.extend_from_slice(b"(empty)"),
@@ -161,22 +161,22 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn count_column(&mut self, v: u64) {
-        self.out.with(|room, at| count_tab(room, at, v));
+        self.out.with(|buffer, at| count_tab(buffer, at, v));
     }
 
     #[inline(always)]
     fn time_column(&mut self, v: Time) {
-        self.out.with(|room, at| fixed6_tab(room, at, v.as_nanos()));
+        self.out.with(|buffer, at| fixed6_tab(buffer, at, v.as_nanos()));
     }
 
     #[inline(always)]
     fn interval_column(&mut self, v: Interval) {
-        self.out.with(|room, at| fixed6_tab(room, at, v.as_nanos()));
+        self.out.with(|buffer, at| fixed6_tab(buffer, at, v.as_nanos()));
     }
 
     #[inline(always)]
     fn uid_column(&mut self, v: &Uid) {
-        self.out.with(|room, at| uid_tab(room, at, v));
+        self.out.with(|buffer, at| uid_tab(buffer, at, v));
     }
 
     #[inline(always)]
@@ -186,7 +186,7 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn count(&mut self, v: u64) {
-        self.out.with(|room, at| piece::count(room, at, v));
+        self.out.with(|buffer, at| piece::count(buffer, at, v));
     }
 
     #[inline(always)]
@@ -201,7 +201,7 @@ impl Encoder for TsvEncoder<'_> {
         let text = format!("{v:.6}");
         let trimmed = text.trim_end_matches('0').trim_end_matches('.');
         self.out.put_all(trimmed.as_bytes());
-        // A whole number keeps a decimal point, so that it reads as a double.
+        // A whole number gets a decimal point, so that it is recognized as a double.
         if (v - v.round()).abs() < 1e-9 && v.is_finite() {
             self.out.put_all(b".0");
         }
@@ -209,7 +209,7 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn time(&mut self, v: Time) {
-        self.out.with(|room, at| fixed6(room, at, v.as_nanos()));
+        self.out.with(|buffer, at| fixed6(buffer, at, v.as_nanos()));
     }
 
     #[cold]
@@ -219,22 +219,22 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn interval(&mut self, v: Interval) {
-        self.out.with(|room, at| fixed6(room, at, v.as_nanos()));
+        self.out.with(|buffer, at| fixed6(buffer, at, v.as_nanos()));
     }
 
     #[inline(always)]
     fn addr(&mut self, v: Addr) {
-        self.out.with(|room, at| piece::addr(room, at, v));
+        self.out.with(|buffer, at| piece::addr(buffer, at, v));
     }
 
     #[inline(always)]
     fn conn_id(&mut self, v: &ConnId) {
-        self.out.with(|room, at| conn_id(room, at, v));
+        self.out.with(|buffer, at| conn_id(buffer, at, v));
     }
 
     #[inline(always)]
     fn uid(&mut self, v: &Uid) {
-        self.out.with(|room, at| piece::uid(room, at, v));
+        self.out.with(|buffer, at| piece::uid(buffer, at, v));
     }
 
     #[inline(always)]
@@ -243,12 +243,12 @@ impl Encoder for TsvEncoder<'_> {
         self.cut.strings |= cut;
         let v = if cut { &v[..self.limits.string] } else { v };
         let in_list = self.in_list;
-        self.out.with(|room, at| string(room, at, v, in_list));
+        self.out.with(|buffer, at| string(buffer, at, v, in_list));
     }
 
     #[inline(always)]
     fn plain(&mut self, v: &[u8]) {
-        self.out.with(|room, at| piece::plain(room, at, v));
+        self.out.with(|buffer, at| piece::plain(buffer, at, v));
     }
 
     #[inline(always)]
@@ -291,15 +291,15 @@ mod tests {
     }
 
     fn line(row: &Sample<'_>) -> String {
-        let mut room = [0; 1 << 10];
-        let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+        let mut buffer = [0; 1 << 10];
+        let mut e = TsvEncoder::new(&mut buffer, Sample::LIMITS);
         row.encode(&mut e);
         let (n, cut) = e.finish().unwrap();
-        assert_eq!((cut, room[n - 1]), (Cut::default(), b'\n'));
-        let line = String::from_utf8(room[..n - 1].to_vec()).unwrap();
-        for room in 0..n {
-            let mut room = vec![0; room];
-            let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+        assert_eq!((cut, buffer[n - 1]), (Cut::default(), b'\n'));
+        let line = String::from_utf8(buffer[..n - 1].to_vec()).unwrap();
+        for buffer in 0..n {
+            let mut buffer = vec![0; buffer];
+            let mut e = TsvEncoder::new(&mut buffer, Sample::LIMITS);
             row.encode(&mut e);
             assert_eq!(e.finish(), None, "{line}");
         }
@@ -329,11 +329,11 @@ mod tests {
     #[test]
     fn times_of_any_year() {
         fn text(value: impl Value) -> String {
-            let mut room = [0; 128];
-            let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+            let mut buffer = [0; 128];
+            let mut e = TsvEncoder::new(&mut buffer, Sample::LIMITS);
             value.put(&mut e);
             let n = e.out.written().unwrap();
-            String::from_utf8(room[..n].to_vec()).unwrap()
+            String::from_utf8(buffer[..n].to_vec()).unwrap()
         }
         assert_eq!(text(Date(1_423_664_106)), "1423664106.000000");
         assert_eq!(text(Date(253_402_300_799)), "253402300799.000000");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_cut_and_say_so() {
+    fn values_above_limits_are_truncated_and_reported() {
         let long = vec![b'x'; 5000];
         let row = Sample {
             first: &long,
@@ -358,12 +358,12 @@ mod tests {
             times: Vector(vec![]),
             ok: false,
         };
-        let mut room = [0; 1 << 13];
-        let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+        let mut buffer = [0; 1 << 13];
+        let mut e = TsvEncoder::new(&mut buffer, Sample::LIMITS);
         row.encode(&mut e);
         let (n, cut) = e.finish().unwrap();
         assert_eq!(cut, Cut { strings: true, lists: true });
-        let text = String::from_utf8(room[..n].to_vec()).unwrap();
+        let text = String::from_utf8(buffer[..n].to_vec()).unwrap();
         let columns: Vec<_> = text.split('\t').collect();
         assert_eq!(columns[0].len(), 4096);
         assert_eq!(columns[3].split(',').count(), 100);

@@ -28,7 +28,7 @@ impl std::fmt::Display for Type {
 
 /// Receives the values of one row, column by column.
 pub trait Encoder {
-    /// One column.
+    /// Encodes one column.
     fn field<V: Value>(&mut self, name: &'static str, value: &V);
     /// `T` or `F`.
     fn bool(&mut self, v: bool);
@@ -50,7 +50,7 @@ pub trait Encoder {
     fn string(&mut self, v: &[u8]);
     /// Text that is known to need no escaping: enum names, uids.
     fn plain(&mut self, v: &[u8]);
-    /// The name of a connection, a file or a tunnel.
+    /// The uid of a connection, a file or a tunnel.
     #[inline]
     fn uid(&mut self, v: &Uid) {
         let (text, len) = v.text();
@@ -66,28 +66,29 @@ pub trait Encoder {
     }
     /// A set or vector. An unset element of a vector is allowed.
     fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>);
-    /// The end of a column, behind its value.
+    /// Ends a column after its value.
     #[inline(always)]
     fn end_column(&mut self) {}
-    /// A column of a [`count`](Self::count) alone. A format may write value and end at once.
+    /// A column that consists of a [`count`](Self::count). A format may write the value and the end of the column
+    /// together.
     #[inline(always)]
     fn count_column(&mut self, v: u64) {
         self.count(v);
         self.end_column();
     }
-    /// A column of a [`time`](Self::time) alone.
+    /// A column that consists of a [`time`](Self::time).
     #[inline(always)]
     fn time_column(&mut self, v: Time) {
         self.time(v);
         self.end_column();
     }
-    /// A column of an [`interval`](Self::interval) alone.
+    /// A column that consists of an [`interval`](Self::interval).
     #[inline(always)]
     fn interval_column(&mut self, v: Interval) {
         self.interval(v);
         self.end_column();
     }
-    /// A column of a [`uid`](Self::uid) alone.
+    /// A column that consists of a [`uid`](Self::uid).
     #[inline(always)]
     fn uid_column(&mut self, v: &Uid) {
         self.uid(v);
@@ -97,14 +98,14 @@ pub trait Encoder {
 
 /// A value that fits one column.
 pub trait Value {
-    /// Its type in the header.
+    /// Type of the column in the header.
     const TYPE: Type;
     /// Whether the column is unset.
     #[inline(always)]
     fn is_unset(&self) -> bool {
         false
     }
-    /// Writes the value (never called when unset).
+    /// Writes the value; not called when the value is unset.
     fn put<E: Encoder>(&self, e: &mut E);
     /// Writes the value and the end of its column.
     #[inline(always)]
@@ -114,7 +115,7 @@ pub trait Value {
     }
 }
 
-/// A port; logged as the number alone.
+/// A port, logged as its number without the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(pub u16);
 
@@ -131,11 +132,11 @@ pub struct Seconds(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Enum(pub &'static str);
 
-/// A string or letters from a fixed list, which need no escaping.
+/// Text that needs no escaping, such as letters from a fixed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain<'a>(pub &'a [u8]);
 
-/// A column of type `set[…]`. The writer keeps the order given; give a fixed one.
+/// A column of type `set[…]`. Elements are written in the order of the vector, which should be deterministic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set<T>(pub Vec<T>);
 
@@ -202,7 +203,7 @@ impl Value for Seconds {
     fn put<E: Encoder>(&self, e: &mut E) {
         // The range of nanoseconds in 64 bits.
         if self.0.abs() < 9_223_372_036.0 {
-            // To the microsecond, as Zeek writes it, in every format.
+            // Rounded to the microsecond in every format, as in Zeek.
             let whole = self.0.floor();
             let micros = ((self.0 - whole) * 1e6).round_ties_even();
             e.time(Time::from_secs(whole as i64) + Interval::from_micros(micros as i64));

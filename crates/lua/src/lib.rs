@@ -1,4 +1,4 @@
-//! Packet processing in Lua, at the speed of the stages below.
+//! Packet processing in Lua with native pipeline stages.
 //!
 //! ```text
 //! script ──require("gannet")──▶ lua/gannet.lua ─┐
@@ -11,11 +11,11 @@
 //! errors and never unwind; they return errors, and the Lua side raises them with a trace-back.
 //!
 //! Calls pass batches, not packets: a call fills an array of records, and a callback receives a
-//! view over a record. A view knows its packet's number and raises an error when the packet is
-//! gone.
+//! view over a record. A view stores its packet's number and raises an error after the packet is
+//! replaced by the next.
 //!
-//! In the sandbox a script has neither `io` nor `os` nor `ffi` nor a way to load code that is not
-//! text; the modules keep their own reference to the FFI.
+//! In the sandbox a script has neither `io` nor `os` nor `ffi` and cannot load bytecode or native
+//! code; the modules keep their own reference to the FFI.
 
 mod api;
 mod manual;

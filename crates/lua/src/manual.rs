@@ -1,12 +1,12 @@
 //! The reference of the `gannet` module, generated from the comments in its source.
 //!
-//! A block of `---` and `--` lines documents what follows it: a function of the module
-//! (`function gannet.input(...)`), a method (`function Pipeline:filter(expression)`), or a value
-//! (`gannet.version = ...`, `Pipeline.queries = ...`). The first block is about the module.
+//! A block of `---` and `--` lines documents what follows it: a function of the module (`function
+//! gannet.input(...)`), a method (`function Pipeline:filter(expression)`), or a value
+//! (`gannet.version = ...`, `Pipeline.queries = ...`). The first block describes the module.
 
 use std::fmt::Write;
 
-/// In the order of the manual.
+/// The sources, in the order of the manual.
 const SOURCES: [&str; 4] = [
     include_str!("lua/gannet.lua"),
     include_str!("lua/events.lua"),
@@ -14,7 +14,7 @@ const SOURCES: [&str; 4] = [
     include_str!("lua/respdiff.lua"),
 ];
 
-/// The reference as Markdown: a section a function, in the order of the source.
+/// The reference as Markdown: a section per function, in the order of the source.
 pub fn manual() -> String {
     let mut out = String::new();
     let mut block: Option<Vec<&str>> = None;

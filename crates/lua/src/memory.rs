@@ -1,4 +1,5 @@
-//! Memory of Lua states: where there is none left, a script gets an error, and the process goes on.
+//! Memory of Lua states: when memory is exhausted, the script gets an error and the process
+//! continues.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
@@ -18,36 +19,37 @@ use std::sync::atomic::Ordering;
 use mlua::Lua;
 use mlua::ffi;
 
-/// Memory that is freed when an allocation fails, so that there is enough to report it: for the trace-back.
+/// Memory that is freed when an allocation fails, so that enough is available for the error and its
+/// trace-back.
 const RESERVE: Layout = match Layout::from_size_align(1 << 20, 16) {
     Ok(layout) => layout,
     Err(_) => unreachable!(),
 };
 static RESERVED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// Bytes that Lua shortens the name of a file to (`LUA_IDSIZE`).
+/// Size of a file name in Lua's debug information, in bytes (`LUA_IDSIZE`).
 const FILE: usize = 60;
 
-/// Where a script was when an allocation failed.
+/// The position of a script when an allocation failed.
 #[derive(Clone, Copy, Debug)]
 struct SourceLine {
     file: [c_char; FILE],
     line: c_int,
-    /// The first line of its function, 0 for that of the file.
+    /// The first line of the function, 0 for the main chunk.
     begin: c_int,
 }
 
 thread_local! {
-    /// The Lua thread of the script, null where none runs.
+    /// The Lua thread of the script, null if none runs.
     static SCRIPT: Cell<*mut ffi::lua_State> = const { Cell::new(ptr::null_mut()) };
     static FAILED: Cell<Option<SourceLine>> = const { Cell::new(None) };
 }
 
-/// While it exists, failed allocations note where the script is.
+/// While it exists, failed allocations record the position of the script.
 pub(crate) struct Watch(());
 
 impl Watch {
-    /// Watches no script until [`watch`] is called with its thread.
+    /// Records no position until [`watch`] is called with the script's thread.
     pub(crate) fn new() -> Self {
         Self(())
     }
@@ -59,36 +61,38 @@ impl Drop for Watch {
     }
 }
 
-/// A function for Lua: its argument is the thread in which the script runs.
+/// A Lua function whose argument is the thread in which the script runs.
 ///
 /// # Safety
-/// Lua calls it.
+/// Only Lua may call it.
 pub(crate) unsafe extern "C-unwind" fn watch(state: *mut ffi::lua_State) -> c_int {
-    // SAFETY: by this function's contract the state is valid; a value that is no thread gives null.
+    // SAFETY: by this function's contract the state is valid; a value that is not a thread yields
+    // null.
     SCRIPT.set(unsafe { ffi::lua_tothread(state, 1) });
     0
 }
 
-/// File, line, and first line of the function where the last allocation failed that did.
-pub(crate) fn place() -> Option<(String, c_int, c_int)> {
+/// File, line, and first line of the function of the last failed allocation.
+pub(crate) fn failure_position() -> Option<(String, c_int, c_int)> {
     let SourceLine { file, line, begin } = FAILED.get()?;
     // SAFETY: Lua ends the text with a zero within the array.
     let file = unsafe { CStr::from_ptr(file.as_ptr()) };
     Some((file.to_string_lossy().into_owned(), line, begin))
 }
 
-/// Notes where the script is: LuaJIT calls no error handler where memory ended, and then the innermost function of a thread
-/// has no line any more.
-fn note() {
+/// Records the position of the script: LuaJIT calls no error handler when memory is exhausted, and
+/// afterwards the line of the innermost function is lost.
+fn record_position() {
     let state = SCRIPT.get();
     if state.is_null() {
         return;
     }
     for level in 0.. {
         let mut about = MaybeUninit::<ffi::lua_Debug>::zeroed();
-        // SAFETY: the thread lives as long as `Watch`, as `call.lua` has it. Neither call allocates nor raises errors, and the frames of the
-        // stack are consistent where an allocation is requested: LuaJIT itself raises the error from there. In code of the JIT
-        // they are those at its entry, and the line is another one of the function.
+        // SAFETY: `call.lua` keeps the thread alive as long as `Watch`. Neither call allocates nor
+        // raises errors, and the frames of the stack are consistent where an allocation is
+        // requested: LuaJIT itself raises the error from there. In JIT-compiled code they are those
+        // at its entry, and the line may be another one of the function.
         let about = unsafe {
             if ffi::lua_getstack(state, level, about.as_mut_ptr()) == 0
                 || ffi::lua_getinfo(state, c"Sl".as_ptr(), about.as_mut_ptr()) == 0
@@ -107,22 +111,24 @@ fn note() {
     }
 }
 
-/// Makes a state raise "not enough memory" where an allocation fails: mlua's allocator ends the process.
+/// Makes a state raise "not enough memory" if an allocation fails; mlua's own allocator would abort
+/// the process.
 pub(crate) fn raise_errors(lua: &Lua) -> mlua::Result<()> {
     // SAFETY: the size is not 0.
     let reserve = unsafe { alloc(RESERVE) };
     let kept =
         RESERVED.compare_exchange(ptr::null_mut(), reserve, Ordering::AcqRel, Ordering::Acquire);
     if kept.is_err() && !reserve.is_null() {
-        // SAFETY: it was allocated above, and nothing else has it.
+        // SAFETY: it was allocated above and is not shared.
         unsafe { dealloc(reserve, RESERVE) };
     }
-    // SAFETY: blocks of mlua's allocator are of the global allocator and of this alignment, as are those of `allocate`, so either
-    // frees what the other allocated. mlua knows its allocator by its address and does without statistics otherwise.
+    // SAFETY: both mlua's allocator and `allocate` use the global allocator with this alignment, so
+    // either can free the other's blocks. mlua recognises its allocator by its address and
+    // otherwise keeps no statistics.
     unsafe { lua.exec_raw((), |state| ffi::lua_setallocf(state, allocate, ptr::null_mut())) }
 }
 
-/// Allocates, resizes and frees, as `lua_Alloc` says.
+/// Allocates, resizes and frees as specified for `lua_Alloc`.
 ///
 /// # Safety
 /// `block` is null, or came from this function or from mlua's allocator with `old` bytes.
@@ -149,7 +155,7 @@ unsafe extern "C" fn allocate(
     };
     if new_block.is_null() && new > 0 {
         release();
-        note();
+        record_position();
     }
     new_block.cast()
 }
@@ -158,7 +164,8 @@ unsafe extern "C" fn allocate(
 fn release() {
     let reserve = RESERVED.swap(ptr::null_mut(), Ordering::AcqRel);
     if !reserve.is_null() {
-        // SAFETY: `raise_errors` allocated it with this layout, and the swap gave it to this call alone.
+        // SAFETY: `raise_errors` allocated it with this layout, and the swap makes this call its
+        // only owner.
         unsafe { dealloc(reserve, RESERVE) };
     }
 }

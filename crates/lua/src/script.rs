@@ -1,4 +1,4 @@
-//! From a file to a run: the Lua state, its modules, its errors.
+//! Execution of scripts: the Lua state, its modules, its errors.
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
@@ -17,21 +17,21 @@ use mlua::StdLib;
 use crate::api;
 use crate::memory;
 
-/// How a script may run.
+/// Options for running a script.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Without `io`, `os`, `ffi`, `debug`, modules of the system, and bytecode.
+    /// Runs the script without `io`, `os`, `ffi`, `debug`, native modules, and bytecode.
     pub sandbox: bool,
-    /// Every pipeline says how far it is, not only those that are asked to.
+    /// Every pipeline reports its progress, not only those for which the script requests it.
     pub progress: bool,
     /// Shows the progress of a pipeline, unless the script has a function for it.
     pub report: Option<Report>,
 }
 
-/// Shows the progress of a pipeline, after `seconds`; the last time with `done`.
+/// Shows the progress of a pipeline after `seconds`; `done` is set in the last call.
 pub type Report = fn(progress: &Progress, seconds: f64, done: bool);
 
-/// Why a script did not run to its end.
+/// The error that ended a script.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It could not be read.
@@ -39,21 +39,21 @@ pub enum Error {
     Read {
         /// The script.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// It is not Lua; the text names file and line.
+    /// It is not valid Lua; the text has file and line.
     #[error("{0}")]
     Syntax(String),
     /// It raised an error; the text has the trace-back.
     #[error("{0}")]
     Run(String),
-    /// What it printed could not be written.
+    /// Its output could not be written.
     #[error("standard output: {0}")]
     Output(String),
 }
 
-/// Sources by the names that `require` knows them by; one source may serve several names.
+/// Module sources with their names for `require`; one source may have several names.
 const MODULES: &[(&[&str], &str)] = &[
     (&["gannet"], include_str!("lua/gannet.lua")),
     (&["gannet.events"], include_str!("lua/events.lua")),
@@ -162,7 +162,7 @@ const MODULES: &[(&[&str], &str)] = &[
 /// Runs the script at `path` (`-` is standard input) with `arguments` in `arg`.
 ///
 /// # Errors
-/// Where it cannot be read, is not Lua, or raises an error.
+/// If it cannot be read, is not valid Lua, or raises an error.
 pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), Error> {
     let source = if path.as_os_str() == "-" {
         let mut source = Vec::new();
@@ -172,7 +172,7 @@ pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), 
     };
     let mut source = source.map_err(|error| Error::Read { path: path.to_owned(), error })?;
     if source.starts_with(b"#") {
-        // The line of a Unix script, kept as a comment so that lines keep their numbers.
+        // The shebang line becomes a comment, so that line numbers do not change.
         source.splice(..1, *b"--");
     }
     if source.starts_with(b"\x1bLJ") {
@@ -186,13 +186,13 @@ pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), 
     written.map_or(Ok(()), |why| Err(Error::Output(why)))
 }
 
-/// Whether standard output is a pipe or a socket, whose reader may have seen enough.
+/// Whether standard output is a pipe or a socket, which its reader may close early.
 fn is_pipe() -> bool {
     let about = std::fs::metadata("/dev/stdout").map(|about| about.file_type());
     about.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
 }
 
-/// Runs a script: how it ended, and why what it printed could not be written, if so.
+/// Runs a script; returns its result, and the error of writing its output, if any.
 fn start(
     path: &Path,
     source: &[u8],
@@ -207,7 +207,8 @@ fn start(
         let call_script = lua.load(include_str!("lua/call.lua")).set_name("=gannet.call");
         // SAFETY: the function does not raise errors.
         let watch = unsafe { lua.create_c_function(memory::watch)? };
-        let place = lua.create_function(|_, ()| Ok(memory::place().unwrap_or_default()))?;
+        let place =
+            lua.create_function(|_, ()| Ok(memory::failure_position().unwrap_or_default()))?;
         call = Some(call_script.into_function()?.call::<Function>((watch, place))?);
         let arg = lua.create_table()?;
         let own = std::env::args_os().next().unwrap_or_default();
@@ -228,7 +229,7 @@ fn start(
         None => Ok(()),
         Some(text) => Err(mlua::Error::RuntimeError(text.to_string_lossy())),
     });
-    // A script that closed its standard output wrote all before.
+    // A script that closed its standard output has written everything before.
     let why = written.and_then(|written| written.call(()).unwrap_or_default());
     Ok((ended, why))
 }
@@ -247,13 +248,13 @@ pub(crate) fn thread(own: *const std::ffi::c_void, code: &[u8]) -> Result<(), St
     go().map_err(|error| explain(error).to_string())
 }
 
-/// A state with gannet's modules; `prepare` sees it before a script's ways are taken away.
+/// A state with gannet's modules; `prepare` is called before the sandbox removes functions.
 fn state(options: Options, prepare: impl FnOnce(&Lua) -> mlua::Result<()>) -> mlua::Result<Lua> {
     // Wrapping pcall to catch Rust panics would keep the JIT from compiling it; nothing here
     // panics into Lua.
     let settings = LuaOptions::new().catch_rust_panics(false);
-    // SAFETY: the FFI and the debug library let a script break memory safety, as they let scripts
-    // of any LuaJIT; the sandbox takes them away from a script that is not trusted, before it runs.
+    // SAFETY: the FFI and the debug library let a script break memory safety, as in any LuaJIT
+    // program; the sandbox removes them before an untrusted script runs.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, settings) };
     memory::raise_errors(&lua)?;
     prepare(&lua)?;

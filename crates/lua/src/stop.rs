@@ -1,4 +1,5 @@
-//! Ending pipelines when a signal comes: what they write is complete, and pipes are read to their end.
+//! Ending of pipelines by a signal: written captures are completed, and pipes are read to their
+//! end.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -6,29 +7,29 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 static READING_PIPES: AtomicUsize = AtomicUsize::new(0);
 
-/// What a pipeline raises that ends early.
+/// The error that a pipeline raises if it is stopped.
 pub(crate) const STOPPED: &str = "stopped by a signal";
 
-/// Ends all pipelines of this process: those that write captures complete them first. Returns whether there are such;
-/// where there are none, a script has nothing to complete.
+/// Requests the end of all pipelines of this process; pipelines that write captures complete them
+/// first. Returns whether any pipeline writes captures; otherwise the script can be ended at once.
 pub fn stop_writing() -> bool {
-    ASKED.store(true, Ordering::SeqCst);
+    REQUESTED.store(true, Ordering::SeqCst);
     WRITING.load(Ordering::SeqCst) > 0
 }
 
-/// Whether a script reads packets from a pipe. The program that writes it gets SIGINT of a terminal as well, and what
-/// it has captured is still in the pipe.
+/// Whether a script reads packets from a pipe. A terminal sends SIGINT to the program that writes
+/// the pipe as well, and the packets that it has captured are still in the pipe.
 pub fn reads_pipe() -> bool {
     READING_PIPES.load(Ordering::SeqCst) > 0
 }
 
-/// Whether pipelines are to end.
-pub(crate) fn is_asked() -> bool {
-    ASKED.load(Ordering::Relaxed)
+/// Whether pipelines must end.
+pub(crate) fn is_requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
 }
 
 /// Exists as long as a pipeline writes captures.
@@ -51,7 +52,7 @@ impl Drop for Writing {
 pub(crate) struct ReadingPipe(());
 
 impl ReadingPipe {
-    /// If one of the inputs is a pipe.
+    /// `Some` if one of the inputs is a pipe.
     pub(crate) fn begin(paths: &[PathBuf]) -> Option<Self> {
         paths.iter().any(|path| is_pipe(path)).then(|| {
             READING_PIPES.fetch_add(1, Ordering::SeqCst);

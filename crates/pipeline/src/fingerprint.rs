@@ -1,22 +1,22 @@
-//! Keys of a few words as 128 bits, by which they are distinguished.
+//! 128-bit hashes that identify keys of a few words.
 //!
-//! Fingerprints are keyed by random numbers, so that collisions cannot be crafted; a chance
-//! collision among a thousand million different keys has a probability below 10^-20.
+//! Fingerprints are keyed with random numbers, so that collisions cannot be crafted. The probability of a collision
+//! among 10^9 distinct keys is below 10^-20.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
-/// 127 bits of keyed hash, and one that is set, so that none is 0.
+/// 127 bits of a keyed hash, and a bit that is always set, so that no fingerprint is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
-    /// Some of them, each as random as the others.
+    /// 64 bits of the hash.
     pub first: u64,
-    /// The rest; the lowest is set.
+    /// The other 63 bits of the hash; the lowest bit is set.
     pub second: u64,
 }
 
-/// Makes fingerprints: the same of clones.
+/// A keyed fingerprint function; clones return the same fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprints([[u64; 2]; 2]);
 
@@ -28,28 +28,30 @@ impl Default for Fingerprints {
 }
 
 impl Fingerprints {
-    /// Of a key: by folded multiplication, two words a step, in two lanes of which neither waits for
-    /// the other.
+    /// The fingerprint of a key, by folded multiplication of two words per step, in two independent lanes.
     #[inline]
     pub fn of(&self, key: &[u64]) -> Fingerprint {
-        let [[first, by], [second, with]] = self.0;
+        let [[first, first_factor], [second, second_factor]] = self.0;
         let (mut x, mut y) = (first, second);
         let (pairs, last) = key.as_chunks::<2>();
         for [a, b] in pairs {
-            x = fold(x ^ a, by ^ b);
-            y = fold(y ^ a, with ^ b);
+            x = fold(x ^ a, first_factor ^ b);
+            y = fold(y ^ a, second_factor ^ b);
         }
         if let [a] = last {
-            x = fold(x ^ a, by);
-            y = fold(y ^ a, with);
+            x = fold(x ^ a, first_factor);
+            y = fold(y ^ a, second_factor);
         }
-        // Last and apart from the words, so that none of them can make up for it.
+        // The length is mixed in last and separately, so that no word can compensate for it.
         let len = key.len() as u64;
-        Fingerprint { first: fold(x ^ by, first ^ len), second: fold(y ^ with, second ^ len) | 1 }
+        Fingerprint {
+            first: fold(x ^ first_factor, first ^ len),
+            second: fold(y ^ second_factor, second ^ len) | 1,
+        }
     }
 }
 
-/// Both halves of a product as one.
+/// Combines both halves of a product.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -63,8 +65,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_their_own_and_clones_make_the_same() {
-        let make = Fingerprints::default();
+    fn fingerprints_are_distinct_and_clones_agree() {
+        let fingerprints = Fingerprints::default();
         let mut seen = HashSet::new();
         for len in 0..6 {
             for n in 0..1000 {
@@ -74,25 +76,28 @@ mod tests {
                 } else if n > 0 {
                     continue;
                 }
-                let print = make.of(&key);
-                assert_eq!(print, make.clone().of(&key));
-                assert!(seen.insert(print.first) & seen.insert(print.second), "{key:?}");
+                let fingerprint = fingerprints.of(&key);
+                assert_eq!(fingerprint, fingerprints.clone().of(&key));
+                assert!(
+                    seen.insert(fingerprint.first) & seen.insert(fingerprint.second),
+                    "{key:?}"
+                );
             }
         }
-        assert!([[5, 7], [4, 7], [5, 6]].iter().all(|key| seen.insert(make.of(key).first)));
-        assert_ne!(make.of(&[1]), Fingerprints::default().of(&[1]));
+        assert!([[5, 7], [4, 7], [5, 6]].iter().all(|key| seen.insert(fingerprints.of(key).first)));
+        assert_ne!(fingerprints.of(&[1]), Fingerprints::default().of(&[1]));
     }
 
     #[test]
-    fn each_half_spreads_over_all_places() {
-        let make = Fingerprints::default();
-        let mut places = [[0_u32; 64]; 2];
+    fn each_half_is_evenly_distributed() {
+        let fingerprints = Fingerprints::default();
+        let mut counts = [[0_u32; 64]; 2];
         for n in 0..64_000 {
-            let print = make.of(&[n, 7, 0, 0]);
-            places[0][(print.first >> 58) as usize] += 1;
-            places[1][(print.second >> 1 & 63) as usize] += 1;
+            let fingerprint = fingerprints.of(&[n, 7, 0, 0]);
+            counts[0][(fingerprint.first >> 58) as usize] += 1;
+            counts[1][(fingerprint.second >> 1 & 63) as usize] += 1;
         }
-        for count in places.into_iter().flatten() {
+        for count in counts.into_iter().flatten() {
             assert!((700..1300).contains(&count), "{count}");
         }
     }

@@ -1,11 +1,10 @@
-//! Stages between captures and what becomes of them.
+//! Stages of DNS message processing.
 //!
-//! [`extract`] finds DNS messages in packets of any link type, and reassembles fragments and TCP
-//! streams. Replay and scripts both use it. [`question`] parses the question of a message, and
-//! [`tally`] counts by it; [`fingerprint`] identifies keys. [`worker_pool`] runs several threads on one
-//! stream with results in order, [`split`] distributes packets to outputs, [`pace`] computes when
-//! they are due, [`ring`] passes words between threads. `respdiff` stores queries and the answers
-//! of several servers for respdiff.
+//! [`extract`] extracts DNS messages from packets of any link type, and reassembles fragments and TCP streams; replay
+//! and Lua scripts use it. [`question`] parses the question of a message, [`tally`] sums by keys such as questions, and
+//! [`fingerprint`] identifies keys. [`worker_pool`] runs several threads on a stream of packets with results in order,
+//! [`split`] distributes packets to outputs, [`pace`] computes when they are due, and [`ring`] passes words between
+//! threads. `respdiff` stores queries and the answers of several servers for respdiff.
 
 pub mod extract;
 pub mod fingerprint;

@@ -1,68 +1,72 @@
-//! A schedule for items with original times: due times count from the first item, so that a delay
-//! does not affect later ones.
+//! A schedule for packets with capture times. Due times are relative to the first packet, so a delay does not affect
+//! later packets.
 
 use std::time::Duration;
 use std::time::Instant;
 
-/// How the times of packets become times of a clock.
+/// Conversion of packet times to due times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Gaps between packets, divided by this.
+    /// Gaps between packets are divided by this factor.
     Speed(f64),
-    /// Gaps of this many nanoseconds, instead of the captured ones.
+    /// All gaps have this many nanoseconds.
     Gap(f64),
-    /// This many nanoseconds are added to each gap; a negative sum counts as zero.
+    /// This many nanoseconds are added to each gap; a negative sum is treated as zero.
     Shift(f64),
 }
 
-/// Computes when each packet is due, and waits until then.
+/// Computes the due time of each packet, and waits until then.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pace: Pace,
-    begun: Option<(Instant, i64)>,
-    /// Nanoseconds from the first packet to the last one.
-    sum: f64,
+    /// Due time of the first packet, and the capture time of the last one in nanoseconds; `None` before the first
+    /// packet.
+    started: Option<(Instant, i64)>,
+    /// Time between the due times of the first and the last packet, in nanoseconds.
+    elapsed: f64,
 }
 
-/// The latest due time after the first packet in nanoseconds: thirty years.
-const LONGEST: f64 = 1e18;
+/// Maximum of `elapsed`, in nanoseconds: about 30 years.
+const MAX_ELAPSED: f64 = 1e18;
 
-/// Waits that are shorter are spent awake: sleeping takes that long to end.
-const AWAKE: Duration = Duration::from_micros(150);
+/// Shorter waits spin, because a sleep may end late by this much.
+const SPIN_BELOW: Duration = Duration::from_micros(150);
 
 impl Schedule {
-    /// Nothing was due yet.
+    /// A schedule before its first packet.
     pub fn new(pace: Pace) -> Self {
-        Self { pace, begun: None, sum: 0.0 }
+        Self { pace, started: None, elapsed: 0.0 }
     }
 
-    /// When a packet of this time (nanoseconds) is due, after those before; the first one is now. Times
-    /// that run backwards are due at once.
+    /// The due time of the next packet, which has this capture time in nanoseconds. The first packet is due at `now`. A
+    /// packet that is earlier than its predecessor is due at the same time as that.
     pub fn due(&mut self, time: i64, now: Instant) -> Instant {
-        let Some((start, last)) = self.begun else {
-            self.begun = Some((now, time));
+        let Some((start, last)) = self.started else {
+            self.started = Some((now, time));
             return now;
         };
         let gap = time.saturating_sub(last).max(0) as f64;
-        self.sum += match self.pace {
+        self.elapsed += match self.pace {
             Pace::Speed(speed) => gap / speed,
             Pace::Gap(gap) => gap,
             Pace::Shift(shift) => (gap + shift).max(0.0),
         };
-        self.begun = Some((start, time));
-        start + Duration::try_from_secs_f64(self.sum.min(LONGEST) / 1e9).unwrap_or_default()
+        self.started = Some((start, time));
+        start + Duration::try_from_secs_f64(self.elapsed.min(MAX_ELAPSED) / 1e9).unwrap_or_default()
     }
 
-    /// Waits until a packet of this time is due; how late it is then.
+    /// Waits until the next packet is due; returns how late it is then.
     pub fn wait(&mut self, time: i64) -> Duration {
         let due = self.due(time, Instant::now());
         loop {
             let now = Instant::now();
-            let Some(left) = due.checked_duration_since(now).filter(|left| !left.is_zero()) else {
+            let Some(remaining) =
+                due.checked_duration_since(now).filter(|remaining| !remaining.is_zero())
+            else {
                 return now.saturating_duration_since(due);
             };
-            if left > AWAKE + AWAKE / 3 {
-                std::thread::sleep(left - AWAKE);
+            if remaining > SPIN_BELOW + SPIN_BELOW / 3 {
+                std::thread::sleep(remaining - SPIN_BELOW);
             } else {
                 std::hint::spin_loop();
             }
@@ -83,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schedule_is_kept_however_late_one_is() {
+    fn delays_do_not_affect_later_packets() {
         let times = [500, 1_500, 1_500, 4_500];
         assert_eq!(dues(Pace::Speed(1.0), &times), [0, 1_000, 1_000, 4_000]);
         assert_eq!(dues(Pace::Speed(2.0), &times), [0, 500, 500, 2_000]);
@@ -93,16 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn times_that_run_backwards_are_due_at_once() {
+    fn times_that_go_backwards_are_due_immediately() {
         assert_eq!(dues(Pace::Speed(1.0), &[500, 400, 600]), [0, 0, 200]);
     }
 
     #[test]
     fn it_waits() {
         let mut schedule = Schedule::new(Pace::Speed(1.0));
-        let begun = Instant::now();
+        let started = Instant::now();
         schedule.wait(0);
         schedule.wait(3_000_000);
-        assert!(begun.elapsed() >= Duration::from_millis(3));
+        assert!(started.elapsed() >= Duration::from_millis(3));
     }
 }

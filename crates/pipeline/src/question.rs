@@ -1,37 +1,37 @@
 //! The question of a DNS message, parsed in place (RFC 1035 §4.1).
 //!
-//! A name is normalised for comparison: its labels as on the wire, in lower case (RFC 4343),
-//! without compression, in words of eight bytes, padded with zeros to a multiple of four words: so
-//! most names take the same path, and text is made only for display.
+//! A name is normalised for comparison: its labels as on the wire, in lower case (RFC 4343), without compression, in
+//! words of eight bytes, padded with zeros to a multiple of four words. So most names take the same code path, and text
+//! is formatted only for display.
 
-/// The longest name on the wire (RFC 1035 §2.3.4).
+/// Maximum length of a name on the wire, in bytes (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 255;
 /// Offset of the first question.
-const START: usize = 12;
-/// Names take words for this many bytes at a time.
-const PART: usize = 32;
+const QUESTION_OFFSET: usize = 12;
+/// Number of bytes of a name that are normalised at a time.
+const CHUNK: usize = 32;
 
 /// The first question of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The type that is asked for.
+    /// The query type.
     pub qtype: u16,
-    /// The class, of which the first bit may have a meaning of its own (RFC 6762 §5.4).
+    /// The query class; its highest bit has its own meaning in mDNS (RFC 6762 §5.4).
     pub qclass: u16,
-    /// Bytes of the name if it has no pointer, its last byte included.
+    /// Length of the name in bytes, including the final zero; `None` if it contains a compression pointer.
     len: Option<u8>,
 }
 
 impl Question {
-    /// Reads it. `None` where the message has none, or a damaged one: a name that is cut, too long
-    /// or leads astray, or nothing behind it.
+    /// Parses the first question of a message. `None` if there is none or it is malformed: truncated, or with a name
+    /// that is too long or has invalid pointers.
     #[inline]
     pub fn of(message: &[u8]) -> Option<Self> {
-        let head: &[u8; START] = message.first_chunk()?;
+        let head: &[u8; QUESTION_OFFSET] = message.first_chunk()?;
         if head[4] | head[5] == 0 {
             return None;
         }
-        let mut at = START;
+        let mut at = QUESTION_OFFSET;
         loop {
             let label = usize::from(*message.get(at)?);
             match label {
@@ -39,48 +39,50 @@ impl Question {
                 1..=63 => at += 1 + label,
                 _ => return Self::with_pointer(message),
             }
-            if at - START >= MAX_NAME {
+            if at - QUESTION_OFFSET >= MAX_NAME {
                 return None;
             }
         }
         let [t, u, c, d] = *message.get(at + 1..)?.first_chunk()?;
         let (qtype, qclass) = (u16::from_be_bytes([t, u]), u16::from_be_bytes([c, d]));
-        Some(Self { qtype, qclass, len: u8::try_from(at + 1 - START).ok() })
+        Some(Self { qtype, qclass, len: u8::try_from(at + 1 - QUESTION_OFFSET).ok() })
     }
 
     #[cold]
     fn with_pointer(message: &[u8]) -> Option<Self> {
-        let end = expand(message, START, &mut Vec::new())?;
+        let end = expand(message, QUESTION_OFFSET, &mut Vec::new())?;
         let [t, u, c, d] = *message.get(end..)?.first_chunk()?;
         let (qtype, qclass) = (u16::from_be_bytes([t, u]), u16::from_be_bytes([c, d]));
         Some(Self { qtype, qclass, len: None })
     }
 
-    /// Appends the name's words; `message` is the message of the question.
+    /// Appends the normalised name; `message` is the message of the question.
     #[inline(always)]
     pub fn push_name(&self, message: &[u8], words: &mut Vec<u64>) {
         let len = self.len.map_or(usize::MAX, usize::from);
-        // The sixteen bytes up to the end of the name: the header precedes it, so they nearly
-        // always exist.
-        let last = message.get(..START.saturating_add(len)).and_then(<[u8]>::last_chunk::<16>);
+        // The sixteen bytes up to the end of the name nearly always exist, because the header precedes it.
+        let last =
+            message.get(..QUESTION_OFFSET.saturating_add(len)).and_then(<[u8]>::last_chunk::<16>);
         match (len, last) {
             (..=16, Some(last)) => {
-                push_part([u128::from_le_bytes(*last) >> (8 * (16 - len)), 0], words);
+                push_chunk([u128::from_le_bytes(*last) >> (8 * (16 - len)), 0], words);
             }
-            (17..=PART, Some(last)) => {
-                let first = message.get(START..).and_then(<[u8]>::first_chunk::<16>);
+            (17..=CHUNK, Some(last)) => {
+                let first = message.get(QUESTION_OFFSET..).and_then(<[u8]>::first_chunk::<16>);
                 let first = first.map_or(0, |first| u128::from_le_bytes(*first));
-                push_part([first, u128::from_le_bytes(*last) >> (8 * (PART - len))], words);
+                push_chunk([first, u128::from_le_bytes(*last) >> (8 * (CHUNK - len))], words);
             }
-            (..=MAX_NAME, _) => push_long(message.get(START..START + len), words),
+            (..=MAX_NAME, _) => {
+                push_long(message.get(QUESTION_OFFSET..QUESTION_OFFSET + len), words);
+            }
             _ => push_expanded(message, words),
         }
     }
 }
 
-/// Adds four words, in lower case.
+/// Appends four words in lower case.
 #[inline(always)]
-fn push_part(halves: [u128; 2], words: &mut Vec<u64>) {
+fn push_chunk(halves: [u128; 2], words: &mut Vec<u64>) {
     let [first, second] = halves;
     words.extend_from_slice(&[
         lower(first as u64),
@@ -92,23 +94,23 @@ fn push_part(halves: [u128; 2], words: &mut Vec<u64>) {
 
 #[inline(never)]
 fn push_long(name: Option<&[u8]>, words: &mut Vec<u64>) {
-    for part in name.unwrap_or_default().chunks(PART) {
+    for part in name.unwrap_or_default().chunks(CHUNK) {
         let mut bytes = [[0; 16]; 2];
         bytes.as_flattened_mut()[..part.len()].copy_from_slice(part);
-        push_part(bytes.map(u128::from_le_bytes), words);
+        push_chunk(bytes.map(u128::from_le_bytes), words);
     }
 }
 
 #[cold]
 fn push_expanded(message: &[u8], words: &mut Vec<u64>) {
     let mut name = Vec::new();
-    if expand(message, START, &mut name).is_some() {
+    if expand(message, QUESTION_OFFSET, &mut name).is_some() {
         push_long(Some(&name), words);
     }
 }
 
-/// Appends the name at `at` without pointers; where it ends in the message. Pointers must lead back
-/// (RFC 1035 §4.1.4), so they end.
+/// Appends the name at `at` without compression; returns the offset of its end in the message. Pointers must refer to
+/// earlier offsets (RFC 1035 §4.1.4), so the expansion terminates.
 fn expand(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut end, mut bound) = (at, None, at);
     let start = out.len();
@@ -140,7 +142,7 @@ fn expand(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// Eight bytes with A to Z as a to z; lengths of labels are less than either.
+/// Converts A to Z in eight bytes to lower case; the lengths of labels are below both ranges.
 #[inline]
 fn lower(word: u64) -> u64 {
     const ALL: u64 = 0x0101_0101_0101_0101;
@@ -151,7 +153,7 @@ fn lower(word: u64) -> u64 {
     word | is_upper >> 2
 }
 
-/// Reads a name from the front of `words`: its labels as on the wire, and the number of words.
+/// Reads a normalised name from the start of `words`; returns its labels as on the wire, and the number of words.
 /// `None` if it is invalid.
 pub fn name_of(words: &[u64]) -> Option<(Vec<u8>, usize)> {
     let bytes = words.iter().take(MAX_NAME.div_ceil(8)).flat_map(|w| w.to_le_bytes());
@@ -164,7 +166,7 @@ pub fn name_of(words: &[u64]) -> Option<(Vec<u8>, usize)> {
             _ => return None,
         }
     }
-    Some((bytes.get(..=at)?.to_vec(), (at + 1).div_ceil(PART) * PART / 8))
+    Some((bytes.get(..=at)?.to_vec(), (at + 1).div_ceil(CHUNK) * CHUNK / 8))
 }
 
 #[cfg(test)]
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_lower_case_whatever_their_length() {
+    fn names_of_any_length_are_in_lower_case() {
         assert_eq!(name(b"\0\0\x1c\0\x01").unwrap(), b"\0");
         for len in 1..=63 {
             let label = vec![b'Q'; len];
@@ -207,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn pointers_lead_back_and_nowhere_else() {
-        // Into the header: its id is a label of one byte, and so on.
+    fn pointers_must_refer_to_earlier_offsets() {
+        // A pointer into the header, whose id is a label of one byte.
         let mut m = message(b"\x01A\xc0\x00\0\x1c\0\x01");
         m[..4].copy_from_slice(b"\x01B\0\0");
         let question = Question::of(&m).unwrap();
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_ones_are_none() {
+    fn malformed_questions_are_none() {
         for rest in [&b"\x03ww"[..], b"\x03www\0\0\x1c\0", b"\x40\0\0\x1c\0\x01", b""] {
             assert_eq!(name(rest), None, "{rest:?}");
         }

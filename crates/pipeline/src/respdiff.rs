@@ -1,10 +1,9 @@
-//! Queries with the answers of several servers, as respdiff reads them: an LMDB environment in its format
-//! of 2018-05-21.
+//! Writes queries with the answers of several servers for respdiff: an LMDB environment in its format of 2018-05-21.
 //!
-//! It has three databases. `queries` has messages under their number (32 bits, little endian),
-//! `answers` under the same number the answer of each server in order: the time it took in
-//! microseconds (32 bits, all set for none), the length (16 bits), the message. `meta` has the
-//! version, the names of the servers, and start and end in seconds.
+//! It has three databases. `queries` maps a number (32 bits, little endian) to a query. `answers` maps the same number
+//! to the answers of all servers in order, each with the response time in microseconds (32 bits, all set if there is no
+//! answer), the length (16 bits) and the message. `meta` has the version, the names of the servers, and the start and
+//! end time in seconds.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -19,68 +18,70 @@ use heed::EnvOpenOptions;
 use heed::MdbError;
 use heed::types::Bytes;
 
-/// The format's version.
+/// Version of the format.
 const VERSION: &[u8] = b"2018-05-21";
-/// Bytes of an environment at first; it grows as it fills.
-const ROOM: usize = 64 << 20;
-/// What room is a multiple of: more than any page.
-const GRAIN: usize = 1 << 20;
-/// Bytes that are written at once.
+/// Initial size of an environment in bytes; it grows when it is full.
+const INITIAL_SIZE: usize = 64 << 20;
+/// Sizes are multiples of this, which is more than any page size.
+const SIZE_MULTIPLE: usize = 1 << 20;
+/// Number of bytes that are written in one transaction.
 const BATCH: usize = 8 << 20;
-/// The time of an answer that there was none of.
+/// The response time that stands for no answer.
 const NONE: u32 = u32::MAX;
 
-/// Why an environment could not be written.
+/// Errors of writing an environment.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its folder could not be created.
+    /// The folder cannot be created.
     #[error("{}: {error}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// LMDB says so.
+    /// LMDB returned an error.
     #[error("{}: {error}", path.display())]
     Database {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: heed::Error,
     },
-    /// There are queries in it.
+    /// The environment has queries already.
     #[error("{} has queries already", .0.display())]
     Used(PathBuf),
     /// The number of answers differs from the number of servers.
     #[error("{answers} answers of {servers} servers")]
     Servers {
-        /// Answers that were given.
+        /// Number of answers.
         answers: usize,
-        /// Servers that there are.
+        /// Number of servers.
         servers: usize,
     },
-    /// A message is longer than one of DNS may be.
+    /// A message is longer than DNS allows.
     #[error("a message of {0} bytes")]
     Long(usize),
-    /// There are as many queries as numbers for them.
+    /// The maximum number of queries is reached.
     #[error("4,294,967,296 queries are the most")]
     Full,
 }
 
-/// An answer, and how long it took.
+/// An answer and its response time; `None` if there is no answer.
 pub type Answer<'a> = Option<(&'a [u8], Duration)>;
 
-/// Writes such an environment.
+/// Writes an environment.
 pub struct Writer {
     env: Env,
     path: PathBuf,
     databases: Databases,
     servers: Vec<String>,
+    /// Number of the next query.
     next: u32,
-    /// Queries and answers that are not written yet, each with its number and length before it.
+    /// Queries and answers that are not written yet, prefixed with their number and lengths.
     batch: Vec<u8>,
-    room: usize,
+    /// Size of the LMDB map, in bytes.
+    map_size: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -91,20 +92,19 @@ struct Databases {
 }
 
 impl Writer {
-    /// Creates a database in a folder, which is created if missing, for the answers of these
-    /// servers.
+    /// Creates an environment for the answers of these servers in a folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// Where the folder cannot be written or has queries.
+    /// If the folder cannot be written or has queries already.
     pub fn create(path: &Path, servers: &[&str]) -> Result<Self, Error> {
         fs::create_dir_all(path).map_err(|error| Error::Folder { path: path.into(), error })?;
-        let failed = |error| Error::Database { path: path.into(), error };
+        let database_error = |error| Error::Database { path: path.into(), error };
         let mut options = EnvOpenOptions::new();
-        options.map_size(ROOM).max_dbs(3);
-        // SAFETY: LMDB maps the environment's file, which only LMDB may write. Another process has
-        // no reason to while it is being made; truncation by one ends this program like any other
-        // that maps files. LMDB's lock separates its own users.
-        let env = unsafe { options.open(path) }.map_err(failed)?;
+        options.map_size(INITIAL_SIZE).max_dbs(3);
+        // SAFETY: LMDB maps the environment's file, which must be written only by LMDB while it is open. Its lock
+        // coordinates processes that use LMDB. No other process has a reason to write the file; a truncation by one
+        // would end this process, as with any mapped file.
+        let env = unsafe { options.open(path) }.map_err(database_error)?;
         let open = || -> heed::Result<(Databases, bool)> {
             let mut transaction = env.write_txn()?;
             let mut make = |name| env.create_database(&mut transaction, Some(name));
@@ -117,7 +117,7 @@ impl Writer {
             transaction.commit()?;
             Ok((databases, is_used))
         };
-        let (databases, is_used) = open().map_err(failed)?;
+        let (databases, is_used) = open().map_err(database_error)?;
         if is_used {
             return Err(Error::Used(path.into()));
         }
@@ -128,16 +128,14 @@ impl Writer {
             servers: servers.iter().map(|&name| name.to_owned()).collect(),
             next: 0,
             batch: Vec::new(),
-            room: ROOM,
+            map_size: INITIAL_SIZE,
         })
     }
 
-    /// Adds a query and the answers of the servers, in order. Times beyond the format's range are
-    /// clamped.
+    /// Adds a query and the answers of the servers, in order. Response times above the format's range are clamped.
     ///
     /// # Errors
-    /// Where a message is too long, where there are more or fewer answers than servers, and where they
-    /// cannot be written.
+    /// If a message is too long, the number of answers is not that of the servers, or they cannot be written.
     pub fn put(&mut self, query: &[u8], answers: &[Answer<'_>]) -> Result<(), Error> {
         let servers = self.servers.len();
         if answers.len() != servers {
@@ -151,8 +149,8 @@ impl Writer {
         let following = self.next.checked_add(1).ok_or(Error::Full)?;
         self.batch.extend_from_slice(&self.next.to_le_bytes());
         let batch = &mut self.batch;
-        framed(batch, |batch| batch.extend_from_slice(query));
-        framed(batch, |batch| {
+        write_framed(batch, |batch| batch.extend_from_slice(query));
+        write_framed(batch, |batch| {
             for answer in answers {
                 let (message, time) = match answer {
                     Some((message, time)) => {
@@ -169,11 +167,11 @@ impl Writer {
         if self.batch.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Writes buffered queries, and the times at which the answers were requested (seconds since
-    /// the epoch); returns the number of queries.
+    /// Writes buffered queries, and the start and end time of the measurement in seconds since the epoch; returns the
+    /// number of queries.
     ///
     /// # Errors
-    /// Where that cannot be written.
+    /// If they cannot be written.
     pub fn finish(mut self, began: u32, ended: u32) -> Result<u32, Error> {
         self.flush()?;
         let servers = (self.servers.len() as u32).to_le_bytes();
@@ -197,7 +195,7 @@ impl Writer {
         Ok(self.next)
     }
 
-    /// Writes the batch.
+    /// Writes the batch in a transaction.
     fn flush(&mut self) -> Result<(), Error> {
         let batch = std::mem::take(&mut self.batch);
         let Databases { queries, answers, .. } = self.databases;
@@ -205,10 +203,10 @@ impl Writer {
             let mut transaction = env.write_txn()?;
             let mut rest = &batch[..];
             while let Some((number, after)) = rest.split_at_checked(4) {
-                let (query, after) = unframed(after);
-                let (said, after) = unframed(after);
+                let (query, after) = read_framed(after);
+                let (answer, after) = read_framed(after);
                 queries.put(&mut transaction, number, query)?;
-                answers.put(&mut transaction, number, said)?;
+                answers.put(&mut transaction, number, answer)?;
                 rest = after;
             }
             transaction.commit()
@@ -218,34 +216,34 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes in one transaction; where there is no room for it, once more with twice of it.
+    /// Runs a transaction; if the environment is full, doubles its size and retries.
     fn write(&mut self, write: impl Fn(&Env) -> heed::Result<()>) -> Result<(), Error> {
-        let failed = |error| Error::Database { path: self.path.clone(), error };
+        let database_error = |error| Error::Database { path: self.path.clone(), error };
         loop {
             match write(&self.env) {
                 Err(heed::Error::Mdb(MdbError::MapFull)) => {}
-                done => return done.map_err(failed),
+                done => return done.map_err(database_error),
             }
-            self.room = self.room.saturating_mul(2) / GRAIN * GRAIN;
+            self.map_size = self.map_size.saturating_mul(2) / SIZE_MULTIPLE * SIZE_MULTIPLE;
             // SAFETY: no transaction of this process is open: those of `write` have ended, and
             // there is no other handle of this environment.
-            unsafe { self.env.resize(self.room) }.map_err(failed)?;
+            unsafe { self.env.resize(self.map_size) }.map_err(database_error)?;
         }
     }
 }
 
-/// Puts what `write` puts, with its length (32 bits) before it.
-fn framed(batch: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+/// Appends what `write` appends, prefixed with its length (32 bits).
+fn write_framed(batch: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = batch.len();
     batch.extend_from_slice(&[0; 4]);
     write(batch);
-    // Messages of a query are some hundred kilobytes at the most, servers being few.
+    // The answers to a query have at most some hundred kilobytes, because there are few servers.
     let len = (batch.len() - start - 4) as u32;
     batch[start..start + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// The framed bytes, and what follows.
-fn unframed(bytes: &[u8]) -> (&[u8], &[u8]) {
+/// Splits off length-prefixed bytes; returns them and the rest.
+fn read_framed(bytes: &[u8]) -> (&[u8], &[u8]) {
     let Some((len, rest)) = bytes.split_at_checked(4) else { return (&[], &[]) };
     let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
     rest.split_at_checked(len).unwrap_or((rest, &[]))
@@ -270,7 +268,7 @@ mod tests {
     }
 
     fn read(path: &Path, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-        // SAFETY: it is not written to.
+        // SAFETY: no other process writes to the environment.
         let env = unsafe { EnvOpenOptions::new().max_dbs(3).map_size(1 << 30).open(path) }.unwrap();
         let transaction = env.read_txn().unwrap();
         let database: Database<Bytes, Bytes> =
@@ -290,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_stand_under_the_number_of_their_query() {
+    fn answers_have_the_number_of_their_query() {
         let folder = Folder::new("respdiff-rows");
         let mut writer = Writer::create(&folder.0, &["one", "two"]).unwrap();
         let time = Duration::from_micros(0x0102_0304);
@@ -321,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_as_it_fills() {
+    fn a_full_environment_grows() {
         let folder = Folder::new("respdiff-grows");
         let mut writer = Writer::create(&folder.0, &["one"]).unwrap();
-        writer.room = 1 << 20;
+        writer.map_size = 1 << 20;
         // SAFETY: no transaction is open.
         unsafe { writer.env.resize(1 << 20) }.unwrap();
         let message = [7; 60_000];

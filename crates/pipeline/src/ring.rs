@@ -1,9 +1,8 @@
-//! A ring of words between two threads: one puts, one takes, and every loss is counted.
+//! A single-producer, single-consumer ring buffer of words, which counts dropped words.
 //!
-//! A word is a number or a pointer whose meaning both sides know. Each side keeps its own position
-//! and the last seen position of the other on cache lines of its own, so that lines are shared only
-//! when the ring looks full or empty. [`Ring::put`] waits for room, [`Ring::offer`] does not and
-//! counts the words without room.
+//! A word is a number or a pointer, interpreted by both sides. Each side stores its own position and a cached position
+//! of the other side on its own cache lines, so that lines are shared only when the ring seems full or empty.
+//! [`Ring::put`] waits while the ring is full; [`Ring::offer`] drops the word and counts it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
@@ -13,18 +12,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// Processor pauses between two polls of the other side, some microseconds in all: enough words are
-/// transferred meanwhile that the cache line with its position is not shared for each of them.
-const PAUSES: u32 = 64;
-/// Looks at the other side before the processor is given to another thread.
-const SPINS: u32 = 16;
-/// Looks before the thread sleeps in between.
-const YIELDS: u32 = 4096;
-/// How long it then sleeps each time.
-const NAP: Duration = Duration::from_micros(50);
+/// Number of spin-loop hints between two polls of the other side, some microseconds: meanwhile several words are
+/// transferred, so that the cache line with its position is not shared for each of them.
+const PAUSES_PER_POLL: u32 = 64;
+/// Number of polls before the thread yields.
+const SPIN_POLLS: u32 = 16;
+/// Number of polls before the thread sleeps.
+const YIELD_POLLS: u32 = 4096;
+/// Duration of each sleep.
+const SLEEP: Duration = Duration::from_micros(50);
 
-/// A ring for one thread that puts and one that takes. More than one on a side do no harm to memory,
-/// but may overwrite each other's words.
+/// A ring for one producer and one consumer. Several threads on a side are memory-safe, but may overwrite words of each
+/// other.
 #[derive(Debug)]
 pub struct Ring {
     slots: Box<[AtomicU64]>,
@@ -34,14 +33,14 @@ pub struct Ring {
     dropped: AtomicU64,
 }
 
-/// The fields that one side accesses for each word.
+/// The fields that a side accesses for each word.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Side {
-    /// Number of words that it put or took.
-    at: AtomicUsize,
-    /// The other side's count when it was last looked at.
-    seen: AtomicUsize,
+    /// Number of words that this side has put or taken.
+    position: AtomicUsize,
+    /// The other side's position when it was last read.
+    cached_other: AtomicUsize,
 }
 
 /// The ring was closed.
@@ -50,7 +49,7 @@ struct Side {
 pub struct Closed;
 
 impl Ring {
-    /// With room for `capacity` words, rounded up to a power of two.
+    /// A ring for `capacity` words, rounded up to a power of two.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(2).next_power_of_two();
         Self {
@@ -62,83 +61,83 @@ impl Ring {
         }
     }
 
-    /// Words it has room for.
+    /// Maximum number of words.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Words in it.
+    /// Number of words in the ring.
     pub fn len(&self) -> usize {
-        let taken = self.reader.at.load(Acquire);
-        self.writer.at.load(Acquire).wrapping_sub(taken)
+        let taken = self.reader.position.load(Acquire);
+        self.writer.position.load(Acquire).wrapping_sub(taken)
     }
 
-    /// Whether there is none.
+    /// Whether the ring is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is no room.
+    /// Whether the ring is full.
     pub fn is_full(&self) -> bool {
         self.len() >= self.capacity()
     }
 
-    /// Closes the ring for `put`; its contents can still be taken.
+    /// Closes the ring for `put`; the remaining words can still be taken.
     pub fn close(&self) {
         self.closed.store(true, Release);
     }
 
-    /// Whether it was closed.
+    /// Whether the ring is closed.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
     }
 
-    /// Words that [`offer`](Self::offer) found no room for.
+    /// Number of words that [`offer`](Self::offer) dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// Puts a word in, unless there is no room; whether it is in.
+    /// Adds a word unless the ring is full; returns whether it was added.
     #[inline]
     pub fn try_put(&self, word: u64) -> bool {
-        let at = self.writer.at.load(Relaxed);
-        if at.wrapping_sub(self.writer.seen.load(Relaxed)) >= self.slots.len() {
-            let taken = self.reader.at.load(Acquire);
-            self.writer.seen.store(taken, Relaxed);
-            if at.wrapping_sub(taken) >= self.slots.len() {
+        let position = self.writer.position.load(Relaxed);
+        if position.wrapping_sub(self.writer.cached_other.load(Relaxed)) >= self.slots.len() {
+            let taken = self.reader.position.load(Acquire);
+            self.writer.cached_other.store(taken, Relaxed);
+            if position.wrapping_sub(taken) >= self.slots.len() {
                 return false;
             }
         }
-        self.slots[at & (self.slots.len() - 1)].store(word, Relaxed);
-        self.writer.at.store(at.wrapping_add(1), Release);
+        self.slots[position & (self.slots.len() - 1)].store(word, Relaxed);
+        self.writer.position.store(position.wrapping_add(1), Release);
         true
     }
 
-    /// Puts a word in or counts it as dropped; whether it is in.
+    /// Adds a word, or counts it as dropped if the ring is full or closed; returns whether it was added.
     #[inline]
     pub fn offer(&self, word: u64) -> bool {
-        let is_in = !self.is_closed() && self.try_put(word);
-        if !is_in {
+        let is_added = !self.is_closed() && self.try_put(word);
+        if !is_added {
             self.dropped.fetch_add(1, Relaxed);
         }
-        is_in
+        is_added
     }
 
-    /// Puts a word in, and waits until there is room.
+    /// Adds a word; waits while the ring is full.
     ///
     /// # Errors
-    /// Where the ring is closed; the word is not in then.
+    /// If the ring is closed; the word is not added.
     #[inline]
     pub fn put(&self, word: u64) -> Result<(), Closed> {
         self.put_unless(word, || false)
     }
 
-    /// The same, but gives up when `over` returns true.
+    /// Like [`put`](Self::put), but stops waiting when `should_stop` returns `true`.
     ///
     /// # Errors
-    /// Where the ring is closed, or it gave up.
+    /// If the ring is closed, or waiting stopped.
     #[inline]
-    pub fn put_unless(&self, word: u64, over: impl Fn() -> bool) -> Result<(), Closed> {
+    pub fn put_unless(&self, word: u64, should_stop: impl Fn() -> bool) -> Result<(), Closed> {
         let mut wait = Wait::default();
         loop {
             if self.is_closed() {
@@ -147,45 +146,45 @@ impl Ring {
             if self.try_put(word) {
                 return Ok(());
             }
-            if over() {
+            if should_stop() {
                 return Err(Closed);
             }
             wait.once();
         }
     }
 
-    /// Takes the oldest word.
+    /// Takes the oldest word; `None` if the ring is empty.
     #[inline]
     pub fn try_take(&self) -> Option<u64> {
-        let at = self.reader.at.load(Relaxed);
-        if at == self.reader.seen.load(Relaxed) {
-            let put = self.writer.at.load(Acquire);
-            self.reader.seen.store(put, Relaxed);
-            if at == put {
+        let position = self.reader.position.load(Relaxed);
+        if position == self.reader.cached_other.load(Relaxed) {
+            let put = self.writer.position.load(Acquire);
+            self.reader.cached_other.store(put, Relaxed);
+            if position == put {
                 return None;
             }
         }
-        let word = self.slots[at & (self.slots.len() - 1)].load(Relaxed);
-        self.reader.at.store(at.wrapping_add(1), Release);
+        let word = self.slots[position & (self.slots.len() - 1)].load(Relaxed);
+        self.reader.position.store(position.wrapping_add(1), Release);
         Some(word)
     }
 
-    /// Takes the oldest word, and waits for one; `None` when the ring is closed and empty.
+    /// Takes the oldest word; waits while the ring is empty. `None` if it is closed and empty.
     #[inline]
     pub fn take(&self) -> Option<u64> {
         self.take_unless(|| false)
     }
 
-    /// The same, but gives up when `over` returns true.
+    /// Like [`take`](Self::take), but stops waiting when `should_stop` returns `true`.
     #[inline]
-    pub fn take_unless(&self, over: impl Fn() -> bool) -> Option<u64> {
+    pub fn take_unless(&self, should_stop: impl Fn() -> bool) -> Option<u64> {
         let mut wait = Wait::default();
         loop {
             if let Some(word) = self.try_take() {
                 return Some(word);
             }
-            if self.is_closed() || over() {
-                // Words that were put before it was closed are visible now.
+            if self.is_closed() || should_stop() {
+                // Words that were added before the ring was closed are visible now.
                 return self.try_take();
             }
             wait.once();
@@ -193,19 +192,19 @@ impl Ring {
     }
 }
 
-/// Waits for the other side: awake at first, then less and less.
+/// Backoff while waiting for the other side: spins, then yields, then sleeps.
 #[derive(Debug, Default)]
 struct Wait(u32);
 
 impl Wait {
     fn once(&mut self) {
         self.0 = self.0.saturating_add(1);
-        if self.0 < SPINS {
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
-        } else if self.0 < YIELDS {
+        if self.0 < SPIN_POLLS {
+            (0..PAUSES_PER_POLL).for_each(|_| std::hint::spin_loop());
+        } else if self.0 < YIELD_POLLS {
             std::thread::yield_now();
         } else {
-            std::thread::sleep(NAP);
+            std::thread::sleep(SLEEP);
         }
     }
 }
@@ -215,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_out_as_they_went_in() {
+    fn words_are_taken_in_order() {
         let ring = Ring::new(3);
         assert_eq!(ring.capacity(), 4);
         for word in 1..=4 {
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn no_side_waits_for_one_that_is_gone() {
+    fn waiting_can_be_stopped() {
         let ring = Ring::new(2);
         assert_eq!(ring.take_unless(|| true), None);
         ring.put(1).unwrap();
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_in_time_is_counted() {
+    fn dropped_words_are_counted() {
         const WORDS: u64 = 20_000;
         let ring = Ring::new(16);
         std::thread::scope(|scope| {

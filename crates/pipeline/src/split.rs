@@ -1,34 +1,33 @@
-//! Selecting one of several outputs: all, each in turn, or one for each client.
+//! Distribution over several outputs: to all, round-robin, or by client.
 //!
-//! New clients are distributed by weights, in turn or at random; known clients keep their output.
-//! The random numbers are those of the example in the C standard on 31 bits, so that a split can be
-//! repeated.
+//! New clients are distributed by weights, sequentially or at random; known clients keep their output. The generator of
+//! random numbers is the example in the C standard with 31 bits, so that a split is reproducible.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-/// Clients that are remembered; later ones are spread as well, but not remembered.
+/// Maximum number of clients that keep their output; later ones are distributed again for each packet.
 pub const MAX_CLIENTS: usize = 16 << 20;
 
-/// Spreads over several outputs.
+/// Distribution over several outputs.
 #[derive(Clone, Debug)]
 pub enum Split {
-    /// Each output gets everything.
+    /// Every output receives everything; the number of outputs.
     All(usize),
-    /// One after the other: how many outputs, and which is next.
-    Turns(usize, usize),
-    /// Each client has its output.
+    /// Outputs receive packets in turns: the number of outputs, and the index of the next one.
+    RoundRobin(usize, usize),
+    /// Each client has a fixed output.
     Clients(Box<ByClient>),
 }
 
 impl Split {
-    /// The outputs for what `client` sent; nothing where an unknown client's would be.
+    /// The outputs for a packet of `client`; empty if outputs depend on the client and it is `None`.
     #[inline]
     pub fn outputs(&mut self, client: Option<&[u8]>) -> std::ops::Range<usize> {
         match self {
             Self::All(outputs) => 0..*outputs,
-            Self::Turns(outputs, next) => {
+            Self::RoundRobin(outputs, next) => {
                 let output = *next;
                 *next = (output + 1) % (*outputs).max(1);
                 output..(output + 1).min(*outputs)
@@ -41,22 +40,26 @@ impl Split {
     }
 }
 
-/// How clients are spread.
+/// Distribution of new clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As many clients as its weight to one output, then to the next.
+    /// An output receives as many clients as its weight, then the next output.
     Sequential,
-    /// By chance, an output with twice the weight twice as often; from this seed on.
+    /// At random, in proportion to the weights, with this seed.
     Random(u32),
 }
 
-/// Gives each client an output, for good.
+/// Assigns a fixed output to each client.
 #[derive(Clone, Debug)]
 pub struct ByClient {
     outputs: Vec<Output>,
+    /// Sum of the weights.
     total: u32,
+    /// State of the random generator; `None` if clients are distributed sequentially.
     seed: Option<u32>,
+    /// Index of the last output.
     at: usize,
+    /// Output and number of each client.
     known: HashMap<Box<[u8]>, (u32, u32), RandomState>,
 }
 
@@ -67,7 +70,7 @@ struct Output {
 }
 
 impl ByClient {
-    /// Outputs of these weights. `None` unless there is one, and each weighs something.
+    /// Outputs with these weights. `None` if there are none, or a weight is 0.
     pub fn new(weights: &[u32], order: Order) -> Option<Self> {
         let total = weights.iter().try_fold(0_u32, |sum, weight| sum.checked_add(*weight))?;
         let seed = match order {
@@ -76,23 +79,23 @@ impl ByClient {
         };
         let outputs: Vec<Output> =
             weights.iter().map(|&weight| Output { weight, clients: 0 }).collect();
-        let is_good = !weights.is_empty() && weights.iter().all(|weight| *weight > 0);
-        is_good.then(|| Self { outputs, total, seed, at: 0, known: HashMap::default() })
+        let is_valid = !weights.is_empty() && weights.iter().all(|weight| *weight > 0);
+        is_valid.then(|| Self { outputs, total, seed, at: 0, known: HashMap::default() })
     }
 
-    /// A client's output, and its number among the clients of that one, from 1 on.
+    /// The output of a client, and the client's number among those of the output, from 1.
     pub fn output(&mut self, client: &[u8]) -> (usize, u32) {
         if let Some((output, number)) = self.known.get(client) {
             return (*output as usize, *number);
         }
         if let Some(seed) = &mut self.seed {
             *seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345) & MASK;
-            let mut left = *seed % self.total + 1;
-            // Advances by this weight, from the last position.
-            while let Some(rest) = left.checked_sub(self.outputs[self.at].weight)
+            let mut remaining = *seed % self.total + 1;
+            // Advance by this weight from the last output.
+            while let Some(rest) = remaining.checked_sub(self.outputs[self.at].weight)
                 && rest > 0
             {
-                left = rest;
+                remaining = rest;
                 self.at = (self.at + 1) % self.outputs.len();
             }
         }
@@ -110,7 +113,7 @@ impl ByClient {
     }
 }
 
-/// Bits of the generator.
+/// Bits of the random generator.
 const MASK: u32 = 0x7fff_ffff;
 
 #[cfg(test)]
@@ -121,12 +124,12 @@ mod tests {
         let mut split = ByClient::new(&[3, 2], order).unwrap();
         let first: Vec<_> = (0..clients).map(|c| split.output(&c.to_be_bytes()).0).collect();
         let again: Vec<_> = (0..clients).map(|c| split.output(&c.to_be_bytes()).0).collect();
-        assert_eq!(first, again, "clients stay");
+        assert_eq!(first, again, "clients keep their output");
         first
     }
 
     #[test]
-    fn clients_go_by_weight_and_stay() {
+    fn clients_are_distributed_by_weight_and_keep_their_output() {
         assert_eq!(spread(Order::Sequential, 7), [0, 0, 0, 1, 1, 0, 0]);
         let by_chance = spread(Order::Random(1), 10_000);
         let first = by_chance.iter().filter(|output| **output == 0).count();
@@ -145,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn turns_and_copies() {
-        let mut turns = Split::Turns(2, 0);
-        let all: Vec<_> = (0..3).map(|_| turns.outputs(None)).collect();
+    fn round_robin_and_copies() {
+        let mut round_robin = Split::RoundRobin(2, 0);
+        let all: Vec<_> = (0..3).map(|_| round_robin.outputs(None)).collect();
         assert_eq!(all, [0..1, 1..2, 0..1]);
         assert_eq!(Split::All(3).outputs(None), 0..3);
         let clients = ByClient::new(&[1], Order::Sequential).unwrap();

@@ -1,15 +1,14 @@
-//! Sums by key, for millions of them a second.
+//! Sums by key, at millions of additions per second.
 //!
-//! A key is a few words; callers write them directly into the queue of pending keys, so that
-//! nothing is copied before a key is new. Keys are looked up in batches, so that memory prefetched
-//! when each was added has arrived.
+//! A key consists of a few words; callers write them directly into the queue of pending keys, so that only new keys are
+//! copied. Keys are looked up in batches, after the slots prefetched for them have arrived in the cache.
 //!
-//! Keys are identified by their [`Fingerprint`], which is stored with the sum in an open-addressed
-//! table: a known key takes one cache line. The keys themselves are in blocks of memory that never
-//! move, for the final output.
+//! Keys are identified by their [`Fingerprint`], which is stored with the sum in a hash table with open addressing: the
+//! lookup of a known key reads one cache line. The keys themselves are in blocks of memory that never move, for the
+//! final output.
 //!
-//! The table is in order of fingerprints, except for those displaced by collisions. So it grows and
-//! merges from front to back, without access to the keys; merged tallies must be clones of one.
+//! The table is sorted by fingerprint, except for entries displaced by collisions. So it grows and merges from start to
+//! end without access to the keys. Tallies that are clones of each other merge like this; others merge by their keys.
 
 use std::cmp::Reverse;
 
@@ -18,36 +17,36 @@ use gannet_base::prefetch;
 use crate::fingerprint::Fingerprint;
 use crate::fingerprint::Fingerprints;
 
-/// Keys that are distinguished; further ones are counted together.
+/// Maximum number of distinct keys; further ones have a common sum.
 pub const MAX_KEYS: usize = 16 << 20;
 
-/// Keys that wait to be looked up.
-const WAITING: usize = 256;
-/// Words of keys that make them be looked up, however few they are.
-const WAITING_WORDS: usize = 1 << 14;
+/// Maximum number of pending keys.
+const MAX_PENDING: usize = 256;
+/// Maximum number of words of all pending keys.
+const MAX_PENDING_WORDS: usize = 1 << 14;
 
 /// Sums by key.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     fingerprints: Fingerprints,
     table: Table,
-    /// Words of the keys that wait.
+    /// Words of the pending keys.
     words: Vec<u64>,
-    /// Where the key that is being written begins.
+    /// Start of the key that is being written.
     start: usize,
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingKey>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    print: Fingerprint,
+struct PendingKey {
+    fingerprint: Fingerprint,
     amount: u64,
     start: u32,
     end: u32,
 }
 
 impl Tally {
-    /// Where the words of the next key go.
+    /// The buffer to which the words of the next key are appended.
     #[inline]
     pub fn key(&mut self) -> &mut Vec<u64> {
         &mut self.words
@@ -56,69 +55,69 @@ impl Tally {
     /// Adds an amount to the key whose words were written since the last call.
     #[inline(always)]
     pub fn add(&mut self, amount: u64) {
-        let print = self.fingerprints.of(self.words.get(self.start..).unwrap_or_default());
-        self.table.fetch(print);
+        let fingerprint = self.fingerprints.of(self.words.get(self.start..).unwrap_or_default());
+        self.table.prefetch_slot(fingerprint);
         let (start, end) = (self.start as u32, self.words.len() as u32);
-        self.waiting.push(Waiting { print, amount, start, end });
+        self.pending.push(PendingKey { fingerprint, amount, start, end });
         self.start = self.words.len();
-        if self.waiting.len() >= WAITING || self.words.len() >= WAITING_WORDS {
-            self.settle();
+        if self.pending.len() >= MAX_PENDING || self.words.len() >= MAX_PENDING_WORDS {
+            self.apply_pending();
         }
     }
 
-    /// Looks up what waits.
+    /// Looks up the pending keys and adds their amounts.
     #[inline(never)]
-    fn settle(&mut self) {
-        self.table.make_room(0);
-        for waiting in &self.waiting {
-            match self.table.find(waiting.print) {
-                Ok(at) => self.table.raise(at, waiting.amount),
+    fn apply_pending(&mut self) {
+        self.table.grow_for(0);
+        for pending in &self.pending {
+            match self.table.find(pending.fingerprint) {
+                Ok(at) => self.table.add_to(at, pending.amount),
                 Err(free) => {
-                    let range = waiting.start as usize..waiting.end as usize;
+                    let range = pending.start as usize..pending.end as usize;
                     let key = self.words.get(range).unwrap_or_default();
-                    self.table.insert(free, waiting.print, key, waiting.amount);
+                    self.table.insert(free, pending.fingerprint, key, pending.amount);
                 }
             }
         }
-        self.waiting.clear();
+        self.pending.clear();
         self.words.clear();
         self.start = 0;
     }
 
-    /// Adds the contents of another one, and empties it.
+    /// Adds the sums of another tally, and empties it.
     pub fn merge(&mut self, other: &mut Self) {
-        self.settle();
-        other.settle();
-        let theirs = std::mem::take(&mut other.table);
+        self.apply_pending();
+        other.apply_pending();
+        let other_table = std::mem::take(&mut other.table);
         if self.fingerprints == other.fingerprints {
-            self.table.merge(theirs);
+            self.table.merge(other_table);
             return;
         }
-        self.table.make_room(0);
-        for &[_, _, sum, place] in theirs.taken() {
-            let key = theirs.keys.at(place);
-            let print = self.fingerprints.of(key);
-            match self.table.find(print) {
-                Ok(at) => self.table.raise(at, sum),
-                Err(free) => self.table.insert(free, print, key, sum),
+        self.table.grow_for(0);
+        for &[_, _, sum, position] in other_table.occupied() {
+            let key = other_table.keys.at(position);
+            let fingerprint = self.fingerprints.of(key);
+            match self.table.find(fingerprint) {
+                Ok(at) => self.table.add_to(at, sum),
+                Err(free) => self.table.insert(free, fingerprint, key, sum),
             }
         }
-        self.table.others = self.table.others.wrapping_add(theirs.others);
+        self.table.overflow_sum = self.table.overflow_sum.wrapping_add(other_table.overflow_sum);
     }
 
-    /// Ends adding up.
+    /// Returns all keys and sums.
     pub fn finish(mut self) -> Rows {
-        self.settle();
-        let Table { mut slots, keys, others, .. } = self.table;
-        slots.retain(is_taken);
-        if others > 0 {
-            slots.push([0, 0, others, 0]);
+        self.apply_pending();
+        let Table { mut slots, keys, overflow_sum, .. } = self.table;
+        slots.retain(is_occupied);
+        if overflow_sum > 0 {
+            slots.push([0, 0, overflow_sum, 0]);
         }
         Rows { slots, keys }
     }
 }
 
-/// Keys that were counted, and their sums.
+/// Keys and their sums.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     slots: Vec<Slot>,
@@ -126,31 +125,30 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// How many there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Of a row, the words of its key and its sum. One row may have no key: the sum of all keys that
-    /// found no room.
+    /// The words of the key and the sum of a row. One row may have no key: the sum of all keys above the limit.
     pub fn get(&self, row: usize) -> Option<(Option<&[u64]>, u64)> {
-        let &[_, _, sum, place] = self.slots.get(row)?;
-        Some(((place != 0).then(|| self.keys.at(place)), sum))
+        let &[_, _, sum, position] = self.slots.get(row)?;
+        Some(((position != 0).then(|| self.keys.at(position)), sum))
     }
 
-    /// All sums, as they stand.
+    /// The sums of all rows, in their current order.
     pub fn sums(&self) -> impl Iterator<Item = u64> {
         self.slots.iter().map(|slot| slot[2])
     }
 
-    /// Moves the `first` rows with the largest sums to the front, in no order, and behind them
-    /// those with the same sum as the smallest of them; returns the number of both.
-    pub fn bring_largest(&mut self, first: usize) -> usize {
+    /// Moves the `first` rows with the largest sums to the start, in arbitrary order, followed by all rows with the
+    /// same sum as the smallest of them; returns the number of both.
+    pub fn select_largest(&mut self, first: usize) -> usize {
         let first = first.min(self.slots.len());
         let Some(last) = first.checked_sub(1) else { return 0 };
         let (_, &mut [_, _, smallest, _], behind) =
@@ -166,60 +164,68 @@ impl Rows {
     }
 }
 
-/// Fingerprint, sum, and where the key is in [`Keys`]; all 0 where the slot is free. Half a line of
-/// memory.
+/// Fingerprint (two words), sum, and position of the key in [`Keys`]; all 0 in a free slot. It is half a cache line.
 type Slot = [u64; 4];
 
-/// Whether a slot is not free: no fingerprint is 0.
+/// Whether a slot is occupied: the second word of a fingerprint is never 0.
 #[inline]
-fn is_taken(slot: &Slot) -> bool {
+fn is_occupied(slot: &Slot) -> bool {
     slot[1] != 0
 }
 
 #[derive(Clone, Debug)]
 struct Table {
-    /// None, or a power of two, a quarter of them free. A key's slot is given by the upper bits of
-    /// its fingerprint, rounded to a cache line, or is the next free one from there.
+    /// Empty, or a power of two of slots, of which at least a quarter is free. The upper bits of a fingerprint, rounded
+    /// to a cache line, select the slot; the next free one is used if it is occupied.
     slots: Vec<Slot>,
     keys: Keys,
+    /// Number of keys.
     count: usize,
-    others: u64,
+    /// Sum of all keys above the limit.
+    overflow_sum: u64,
+    /// Maximum number of keys.
     limit: usize,
 }
 
-/// Slots to begin with, a page or two.
-const FEW: usize = 256;
-/// Slots that come next: what stays in a core's second-level cache. Sizes in between would each be filled
-/// for a moment, and take memory that must be cleared first.
-const MANY: usize = 1 << 15;
+/// Initial number of slots: one or two pages.
+const INITIAL_SLOTS: usize = 256;
+/// Number of slots after the first growth: about a second-level cache. Sizes between would soon be outgrown, and their
+/// memory must be cleared first.
+const SECOND_SLOTS: usize = 1 << 15;
 
 impl Default for Table {
     fn default() -> Self {
-        Self { slots: Vec::new(), keys: Keys::default(), count: 0, others: 0, limit: MAX_KEYS }
+        Self {
+            slots: Vec::new(),
+            keys: Keys::default(),
+            count: 0,
+            overflow_sum: 0,
+            limit: MAX_KEYS,
+        }
     }
 }
 
 impl Table {
-    /// Where a fingerprint belongs: the first slot of a line.
+    /// The first slot for a fingerprint, at the start of a cache line.
     #[inline]
-    fn home(&self, print: u64) -> usize {
-        (print >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize & !1
+    fn home(&self, fingerprint: u64) -> usize {
+        (fingerprint >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize & !1
     }
 
-    /// Where a key most likely is, memory is wanted soon.
+    /// Prefetches the most likely slot of a key.
     #[inline]
-    fn fetch(&self, print: Fingerprint) {
-        if let Some(slot) = self.slots.get(self.home(print.first)) {
+    fn prefetch_slot(&self, fingerprint: Fingerprint) {
+        if let Some(slot) = self.slots.get(self.home(fingerprint.first)) {
             prefetch(slot);
         }
     }
 
-    /// The slot of a key, or else the free one for it.
+    /// The slot of a key, or `Err` with the free slot for it.
     #[inline]
-    fn find(&self, print: Fingerprint) -> Result<usize, usize> {
-        let home = self.home(print.first);
-        let is = |slot: &Slot| (slot[0] ^ print.first) | (slot[1] ^ print.second) == 0;
-        // Most are in the line where they belong: which half has it takes no branch to tell.
+    fn find(&self, fingerprint: Fingerprint) -> Result<usize, usize> {
+        let home = self.home(fingerprint.first);
+        let is = |slot: &Slot| (slot[0] ^ fingerprint.first) | (slot[1] ^ fingerprint.second) == 0;
+        // Most keys are in their first cache line; which half of it has the key is computed without a branch.
         if let Some([one, two]) = self.slots.get(home..).and_then(<[Slot]>::first_chunk)
             && is(one) | is(two)
         {
@@ -229,7 +235,7 @@ impl Table {
         let mut at = home;
         loop {
             let slot = &self.slots[at];
-            if !is_taken(slot) {
+            if !is_occupied(slot) {
                 return Err(at);
             }
             if is(slot) {
@@ -240,114 +246,114 @@ impl Table {
     }
 
     #[inline]
-    fn raise(&mut self, at: usize, amount: u64) {
+    fn add_to(&mut self, at: usize, amount: u64) {
         let sum = &mut self.slots[at][2];
         *sum = sum.wrapping_add(amount);
     }
 
     #[inline(never)]
-    fn insert(&mut self, free: usize, print: Fingerprint, key: &[u64], amount: u64) {
+    fn insert(&mut self, free: usize, fingerprint: Fingerprint, key: &[u64], amount: u64) {
         if self.count >= self.limit {
-            self.others = self.others.wrapping_add(amount);
+            self.overflow_sum = self.overflow_sum.wrapping_add(amount);
             return;
         }
-        self.slots[free] = [print.first, print.second, amount, self.keys.push(key)];
+        self.slots[free] = [fingerprint.first, fingerprint.second, amount, self.keys.push(key)];
         self.count += 1;
-        self.make_room(0);
+        self.grow_for(0);
     }
 
-    /// Grows until there is room for this many more, and at least one free slot.
-    fn make_room(&mut self, more: usize) {
-        let wanted = (self.count + more) * 4 / 3 + 1;
-        if wanted <= self.slots.len() {
+    /// Grows for `more` keys and at least one free slot.
+    fn grow_for(&mut self, more: usize) {
+        let required = (self.count + more) * 4 / 3 + 1;
+        if required <= self.slots.len() {
             return;
         }
-        let wanted = match wanted.next_power_of_two() {
-            few if few <= FEW => FEW,
-            many => many.max(MANY),
+        let required = match required.next_power_of_two() {
+            few if few <= INITIAL_SLOTS => INITIAL_SLOTS,
+            many => many.max(SECOND_SLOTS),
         };
-        let slots = std::mem::replace(&mut self.slots, vec![[0; 4]; wanted]);
-        for slot in slots.into_iter().filter(is_taken) {
-            self.put(slot);
+        let slots = std::mem::replace(&mut self.slots, vec![[0; 4]; required]);
+        for slot in slots.into_iter().filter(is_occupied) {
+            self.insert_slot(slot);
         }
     }
 
-    /// Puts in a key that is not there, where there is room.
+    /// Inserts a key that is not in the table, which must have a free slot.
     #[inline]
-    fn put(&mut self, slot: Slot) {
+    fn insert_slot(&mut self, slot: Slot) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(slot[0]);
-        while is_taken(&self.slots[at]) {
+        while is_occupied(&self.slots[at]) {
             at = (at + 1) & mask;
         }
         self.slots[at] = slot;
     }
 
-    /// Adds the contents of another one with the same fingerprint key.
+    /// Adds the sums of another table with the same [`Fingerprints`].
     fn merge(&mut self, mut other: Self) {
         if self.count < other.count {
             std::mem::swap(self, &mut other);
         }
-        self.make_room(0);
-        let moved = self.keys.append(other.keys);
-        self.others = self.others.wrapping_add(other.others);
+        self.grow_for(0);
+        let offset = self.keys.append(other.keys);
+        self.overflow_sum = self.overflow_sum.wrapping_add(other.overflow_sum);
         let mut new = Vec::new();
-        for [first, second, sum, place] in other.slots.into_iter().filter(is_taken) {
+        for [first, second, sum, position] in other.slots.into_iter().filter(is_occupied) {
             match self.find(Fingerprint { first, second }) {
-                Ok(at) => self.raise(at, sum),
+                Ok(at) => self.add_to(at, sum),
                 Err(_) if self.count + new.len() >= self.limit => {
-                    self.others = self.others.wrapping_add(sum);
+                    self.overflow_sum = self.overflow_sum.wrapping_add(sum);
                 }
-                Err(_) => new.push([first, second, sum, place + moved]),
+                Err(_) => new.push([first, second, sum, position + offset]),
             }
         }
-        // They come in order: into a table without room for all they would crowd its front.
-        self.make_room(new.len());
+        // New keys are sorted: without growing first, they would collide at the start of the table.
+        self.grow_for(new.len());
         self.count += new.len();
         for slot in new {
-            self.put(slot);
+            self.insert_slot(slot);
         }
     }
 
-    fn taken(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().filter(|slot| is_taken(slot))
+    fn occupied(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| is_occupied(slot))
     }
 }
 
-/// Keys with their lengths before them, in pieces: growing copies nothing, and needs one size of memory.
+/// Length-prefixed keys in blocks, so that growing copies nothing and allocates blocks of one size.
 #[derive(Clone, Debug, Default)]
 struct Keys(Vec<Vec<u64>>);
 
-/// Words of a piece.
-const PIECE: usize = 8192;
+/// Number of words in a block.
+const BLOCK: usize = 8192;
 
 impl Keys {
     /// Adds a key; returns its position, which is never 0. Keys are truncated to the size of a
     /// block.
     fn push(&mut self, key: &[u64]) -> u64 {
-        let key = key.get(..PIECE - 1).unwrap_or(key);
-        if self.0.last().is_none_or(|piece| piece.len() + 1 + key.len() > PIECE) {
-            self.0.push(Vec::with_capacity(PIECE));
+        let key = key.get(..BLOCK - 1).unwrap_or(key);
+        if self.0.last().is_none_or(|block| block.len() + 1 + key.len() > BLOCK) {
+            self.0.push(Vec::with_capacity(BLOCK));
         }
         let number = self.0.len() - 1;
-        let piece = &mut self.0[number];
-        let place = number * PIECE + piece.len() + 1;
-        piece.push(key.len() as u64);
-        piece.extend_from_slice(key);
-        place as u64
+        let block = &mut self.0[number];
+        let position = number * BLOCK + block.len() + 1;
+        block.push(key.len() as u64);
+        block.extend_from_slice(key);
+        position as u64
     }
 
-    /// Appends the contents of another one; returns the offset of its positions.
+    /// Appends other keys; returns the offset to add to their positions.
     fn append(&mut self, mut other: Self) -> u64 {
-        let moved = self.0.len() * PIECE;
+        let offset = self.0.len() * BLOCK;
         self.0.append(&mut other.0);
-        moved as u64
+        offset as u64
     }
 
-    fn at(&self, place: u64) -> &[u64] {
+    fn at(&self, position: u64) -> &[u64] {
         let find = || {
-            let at = (place as usize).checked_sub(1)?;
-            let (&len, words) = self.0.get(at / PIECE)?.get(at % PIECE..)?.split_first()?;
+            let at = (position as usize).checked_sub(1)?;
+            let (&len, words) = self.0.get(at / BLOCK)?.get(at % BLOCK..)?.split_first()?;
             words.get(..len as usize)
         };
         find().unwrap_or_default()
@@ -365,7 +371,7 @@ mod tests {
         tally.add(1);
     }
 
-    /// Keys and sums; first those without a key.
+    /// Keys and sums, sorted; the row without a key is first.
     fn rows(tally: &Tally) -> Vec<(Option<Vec<u64>>, u64)> {
         let rows = tally.clone().finish();
         let mut all: Vec<_> = (0..rows.len())
@@ -376,7 +382,7 @@ mod tests {
         all
     }
 
-    /// Keys of 0 to 4 words, half of which come often.
+    /// Keys of 0 to 4 words, half of which repeat often.
     fn keys(seed: u64, count: u64) -> impl Iterator<Item = Vec<u64>> {
         (0..count).map(move |n| {
             let x = (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -404,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn as_a_map_would_and_merged_as_one() {
+    fn sums_equal_those_of_a_map_when_clones_are_merged() {
         let one = Tally::default();
         for counts in [[30_000, 30_000, 30_000], [0, 30_000, 10], [10, 0, 30_000], [30_000, 0, 0]] {
             merged(vec![one.clone(), one.clone(), one.clone()], &counts);
@@ -412,12 +418,12 @@ mod tests {
     }
 
     #[test]
-    fn merged_where_fingerprints_are_made_otherwise() {
+    fn tallies_with_other_fingerprints_are_merged() {
         merged(vec![Tally::default(), Tally::default()], &[20_000, 30_000]);
     }
 
     #[test]
-    fn keys_beyond_the_limit_are_counted_together() {
+    fn keys_above_the_limit_have_a_common_sum() {
         let mut tally = Tally::default();
         tally.table.limit = 2;
         let mut other = tally.clone();
@@ -433,15 +439,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_cut_to_a_piece() {
+    fn keys_are_truncated_to_a_block() {
         let mut tally = Tally::default();
-        add(&mut tally, &vec![7; PIECE + 5]);
+        add(&mut tally, &vec![7; BLOCK + 5]);
         add(&mut tally, &[]);
-        assert_eq!(rows(&tally), [(Some(vec![]), 1), (Some(vec![7; PIECE - 1]), 1)]);
+        assert_eq!(rows(&tally), [(Some(vec![]), 1), (Some(vec![7; BLOCK - 1]), 1)]);
     }
 
     #[test]
-    fn the_largest_come_with_their_equals() {
+    fn the_largest_sums_are_selected_with_equal_ones() {
         let mut tally = Tally::default();
         for key in 0..2000_u64 {
             tally.key().push(key);
@@ -449,9 +455,9 @@ mod tests {
         }
         let mut rows = tally.finish();
         for (first, brought, least) in [(0, 0, 0), (1, 100, 19), (100, 100, 19), (150, 200, 18)] {
-            assert_eq!(rows.bring_largest(first), brought);
+            assert_eq!(rows.select_largest(first), brought);
             assert!(rows.sums().take(brought).all(|sum| sum >= least));
         }
-        assert_eq!(rows.bring_largest(5000), 2000);
+        assert_eq!(rows.select_largest(5000), 2000);
     }
 }

@@ -1,4 +1,4 @@
-//! Several threads at one stream of packets, whose work comes back in order.
+//! Worker threads that process a stream of packets and return results in order.
 //!
 //! ```text
 //!            ┌─▶ work ─┐
@@ -6,10 +6,9 @@
 //!            └─▶ work ─┘
 //! ```
 //!
-//! A [`WorkerPool`] is a pool of worker threads that includes the caller's. An idle worker takes the next
-//! batch of the stream, shares its packets (without a copy) and does its [`Work`] on them; the
-//! caller receives the results as [`Block`]s in order. Results that need no order, such as sums,
-//! stay with each worker until the end.
+//! A [`WorkerPool`] is a pool of worker threads that includes the caller's. An idle worker reads the next batches of
+//! the stream, keeps their packets without a copy and does its [`Work`] on them; the caller receives the results as
+//! [`Block`]s in order. Results that need no order, such as sums, stay with each worker until the end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,75 +30,78 @@ use gannet_capture::Stream;
 use gannet_workers::OnPanic;
 use gannet_workers::Workers;
 
-/// Blocks for each thread that are read and not yet taken; beyond, reading pauses.
-const AHEAD: u64 = 8;
-/// Blocks that one of several threads reads at a time: as reading is for one at a time, others wait
-/// for it, and waiting costs more than a block does.
-const AT_ONCE: u64 = 2;
+/// Maximum number of blocks per thread that are read and not returned yet; above it, reading pauses.
+const MAX_AHEAD: u64 = 8;
+/// Number of blocks that one of several threads reads at a time: only one thread reads at a time, and the wait of
+/// others costs more than reading a block.
+const BLOCKS_PER_READ: u64 = 2;
 
-/// How often a thread polls the stream before it sleeps: for some two hundred microseconds, in
-/// which another one reads a batch. Sleeping and waking takes nearly as long.
-const ASKED: u32 = 4_000;
+/// Number of times that a thread polls the stream before it sleeps, for about 200 µs, in which another thread reads a
+/// batch. Sleeping and waking takes nearly as long.
+const POLLS: u32 = 4_000;
 
-/// After how many batches a thread of this many is likely to read again: 1 alone, 2 for two that
-/// take turns. 0 for more threads, whose turns are irregular.
-pub fn next_turn(threads: usize) -> usize {
+/// Expected number of batches from one read of a thread to its next one: 1 with one thread; with two threads, which
+/// alternate, the batches of both; 0 for more threads, whose reads are irregular.
+pub fn batches_between_reads(threads: usize) -> usize {
     match threads {
         ..=1 => 1,
-        2 => 2 * AT_ONCE as usize,
+        2 => 2 * BLOCKS_PER_READ as usize,
         _ => 0,
     }
 }
 
-/// The work on each batch; each thread has a worker of its own.
+/// The work on each batch; each thread has its own worker.
 pub trait Work: Send + 'static {
-    /// What becomes of a batch.
+    /// The result for a batch.
     type Output: Default + Send + 'static;
 
-    /// Works on a batch; `made` may hold the results of an earlier one.
+    /// Processes a batch; `output` may have the result of an earlier one, which is to be replaced.
     fn batch(&mut self, batch: Batch<'_>, output: &mut Self::Output);
 }
 
-/// A batch and what became of it.
+/// A batch and its result.
 #[derive(Debug, Default)]
 pub struct Block<M> {
-    /// Its packets.
+    /// Packets of the batch.
     pub packets: OwnedBatch,
-    /// What became of them.
+    /// Result for the batch.
     pub output: M,
 }
 
-/// Threads at work on a stream.
+/// A pool of worker threads that process a stream.
 #[derive(Debug)]
 pub struct WorkerPool<W: Work> {
     shared: Arc<Shared<W::Output>>,
-    own: Option<W>,
+    own_worker: Option<W>,
     threads: Workers<W>,
+    /// Number of the next block to return.
     next: u64,
 }
 
 #[derive(Debug)]
 struct Shared<M> {
     source: Mutex<Source>,
-    /// Whether a worker is reading from it.
-    is_read: OwnLines<AtomicBool>,
+    /// Whether a worker reads from the source.
+    is_being_read: CacheAligned<AtomicBool>,
     reorder: Mutex<ReorderBuffer<M>>,
     changed: Condvar,
-    /// Of the stream's files, where there are several threads.
+    /// Readahead of the stream's files, with several threads.
     pages: PageReadahead,
+    /// Maximum number of blocks that are read and not returned yet.
     ahead: u64,
-    at_once: u64,
+    /// Number of blocks that a thread reads at a time.
+    blocks_per_read: u64,
 }
 
-/// A value on cache lines of its own, so that polling it does not disturb writers of other fields.
+/// A value on its own cache lines, so that polling it does not slow down writers of other fields.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct OwnLines<T>(T);
+struct CacheAligned<T>(T);
 
-/// The stream, while one thread reads from it.
+/// Exclusive access to the stream for reading.
 struct Reading<'a> {
     source: MutexGuard<'a, Source>,
-    is_read: &'a AtomicBool,
+    is_being_read: &'a AtomicBool,
 }
 
 impl Deref for Reading<'_> {
@@ -118,63 +120,66 @@ impl DerefMut for Reading<'_> {
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        self.is_read.store(false, Ordering::Release);
+        self.is_being_read.store(false, Ordering::Release);
     }
 }
 
 #[derive(Debug)]
 struct Source {
     stream: Stream,
-    /// Blocks read.
+    /// Number of blocks read.
     read: u64,
     ended: bool,
 }
 
 #[derive(Debug)]
 struct ReorderBuffer<M> {
+    /// Completed blocks by number.
     done: BTreeMap<u64, Result<Block<M>, Error>>,
-    /// Blocks that are read or may be.
-    begun: u64,
-    taken: u64,
-    /// Number of all blocks, when it is known.
+    /// Number of blocks that are read, or reserved to be read.
+    started: u64,
+    /// Number of blocks returned to the caller.
+    returned: u64,
+    /// Number of all blocks, once it is known.
     total: Option<u64>,
+    /// Blocks for reuse.
     spare: Vec<Block<M>>,
     stopped: bool,
-    /// Threads that wait for a change.
+    /// Number of threads that wait for `changed`.
     waiting: usize,
     progress: Progress,
 }
 
-/// How far reading has come.
+/// Progress of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Packets read.
+    /// Number of packets read.
     pub packets: u64,
-    /// Bytes read of the files on disk.
+    /// Number of bytes read from the files on disk.
     pub bytes: u64,
-    /// Total number of bytes; `None` if unknown.
+    /// Size of all files in bytes; `None` if unknown.
     pub total: Option<u64>,
 }
 
 impl Progress {
-    /// Of a stream.
+    /// The progress of a stream.
     pub fn of(stream: &Stream) -> Self {
         Self { packets: stream.packets(), bytes: stream.bytes_done(), total: stream.bytes_total() }
     }
 }
 
-/// What came of trying to do a block.
+/// Result of an attempt to process blocks.
 enum Attempt {
-    Did,
-    NoRoom,
+    Done,
+    QueueFull,
     Ended,
 }
 
 impl<W: Work> WorkerPool<W> {
-    /// Starts the workers: one thread less than `threads`, since the caller's counts.
+    /// Starts the workers: one thread less than `threads`, because the caller's is one of them.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start(
         mut stream: Stream,
         threads: usize,
@@ -182,8 +187,8 @@ impl<W: Work> WorkerPool<W> {
     ) -> io::Result<Self> {
         let reorder = ReorderBuffer {
             done: BTreeMap::new(),
-            begun: 0,
-            taken: 0,
+            started: 0,
+            returned: 0,
             total: None,
             spare: Vec::new(),
             stopped: false,
@@ -200,17 +205,18 @@ impl<W: Work> WorkerPool<W> {
             reorder: Mutex::new(reorder),
             changed: Condvar::new(),
             pages,
-            is_read: OwnLines::default(),
-            ahead: AHEAD * threads.max(1) as u64,
-            at_once: if threads > 1 { AT_ONCE } else { 1 },
+            is_being_read: CacheAligned::default(),
+            ahead: MAX_AHEAD * threads.max(1) as u64,
+            blocks_per_read: if threads > 1 { BLOCKS_PER_READ } else { 1 },
         });
-        let mut pool = Self { shared, own: Some(worker()), threads: Workers::default(), next: 0 };
+        let mut pool =
+            Self { shared, own_worker: Some(worker()), threads: Workers::default(), next: 0 };
         for _ in 1..threads {
             let (shared, mut work) = (Arc::clone(&pool.shared), worker());
             let run = move || {
                 // No thread waits for one that has panicked.
                 let _guard = OnPanic(|| shared.stop());
-                shared.work_on(&mut work);
+                shared.run(&mut work);
                 work
             };
             pool.threads.start("pipeline", run)?;
@@ -218,21 +224,20 @@ impl<W: Work> WorkerPool<W> {
         Ok(pool)
     }
 
-    /// The next block; `None` after the last.
+    /// Returns the next block; `None` after the last one.
     ///
     /// # Errors
-    ///
-    /// As [`Stream::next_batch`], in its position among the blocks; the next call continues.
+    /// Those of [`Stream::next_batch`], in order with the blocks; the next call continues.
     ///
     /// # Panics
-    /// Where another thread did.
+    /// If another thread has panicked.
     pub fn next_block(&mut self) -> Result<Option<Block<W::Output>>, Error> {
         loop {
             let mut reorder = self.shared.reorder();
             if let Some(block) = reorder.done.remove(&self.next) {
                 self.next += 1;
-                reorder.taken += 1;
-                self.shared.tell(reorder);
+                reorder.returned += 1;
+                self.shared.notify(reorder);
                 return block.map(Some);
             }
             if reorder.total.is_some_and(|total| self.next >= total) {
@@ -245,8 +250,8 @@ impl<W: Work> WorkerPool<W> {
                 return Ok(None);
             }
             drop(reorder);
-            let Some(own) = &mut self.own else { return Ok(None) };
-            if matches!(self.shared.turn(own), Attempt::Did) {
+            let Some(own_worker) = &mut self.own_worker else { return Ok(None) };
+            if matches!(self.shared.read_and_work(own_worker), Attempt::Done) {
                 continue;
             }
             let reorder = self.shared.reorder();
@@ -257,8 +262,8 @@ impl<W: Work> WorkerPool<W> {
         }
     }
 
-    /// A block's memory may be used again.
-    pub fn give_back(&self, mut block: Block<W::Output>) {
+    /// Returns a block for reuse of its memory.
+    pub fn recycle(&self, mut block: Block<W::Output>) {
         block.packets.clear();
         let mut reorder = self.shared.reorder();
         if (reorder.spare.len() as u64) < self.shared.ahead {
@@ -266,15 +271,15 @@ impl<W: Work> WorkerPool<W> {
         }
     }
 
-    /// How far reading has come.
+    /// Progress of reading.
     pub fn progress(&self) -> Progress {
         self.shared.reorder().progress
     }
 
-    /// Ends all work; returns the workers with their results, the caller's first.
+    /// Ends all work; returns the workers with their results, that of the caller first.
     pub fn finish(&mut self) -> Vec<W> {
         self.shared.stop();
-        let mut all: Vec<W> = self.own.take().into_iter().collect();
+        let mut all: Vec<W> = self.own_worker.take().into_iter().collect();
         all.extend(self.threads.join());
         all
     }
@@ -287,14 +292,14 @@ impl<W: Work> Drop for WorkerPool<W> {
 }
 
 impl<M: Default + Send + 'static> Shared<M> {
-    fn work_on<W: Work<Output = M>>(&self, work: &mut W) {
+    fn run<W: Work<Output = M>>(&self, work: &mut W) {
         loop {
-            match self.turn(work) {
-                Attempt::Did => {}
+            match self.read_and_work(work) {
+                Attempt::Done => {}
                 Attempt::Ended => return,
-                Attempt::NoRoom => {
+                Attempt::QueueFull => {
                     let reorder = self.reorder();
-                    if reorder.begun - reorder.taken >= self.ahead && !reorder.stopped {
+                    if reorder.started - reorder.returned >= self.ahead && !reorder.stopped {
                         self.wait(reorder);
                     }
                 }
@@ -302,65 +307,68 @@ impl<M: Default + Send + 'static> Shared<M> {
         }
     }
 
-    /// Reads some batches, if there is room for them, and works on them.
-    fn turn<W: Work<Output = M>>(&self, work: &mut W) -> Attempt {
+    /// Reads batches, unless too many blocks are not returned yet, and processes them.
+    fn read_and_work<W: Work<Output = M>>(&self, work: &mut W) -> Attempt {
         let mut spare = {
             let mut reorder = self.reorder();
             if reorder.stopped || reorder.total.is_some() {
                 return Attempt::Ended;
             }
-            let room = self.ahead.saturating_sub(reorder.begun - reorder.taken).min(self.at_once);
-            if room == 0 {
-                return Attempt::NoRoom;
+            let capacity = self
+                .ahead
+                .saturating_sub(reorder.started - reorder.returned)
+                .min(self.blocks_per_read);
+            if capacity == 0 {
+                return Attempt::QueueFull;
             }
-            reorder.begun += room;
-            let from = reorder.spare.len().saturating_sub(room as usize);
+            reorder.started += capacity;
+            let from = reorder.spare.len().saturating_sub(capacity as usize);
             let mut spare = reorder.spare.split_off(from);
-            spare.resize_with(room as usize, Block::default);
+            spare.resize_with(capacity as usize, Block::default);
             spare
         };
         let mut source = self.source();
         let first = source.read;
-        let mut found = Vec::with_capacity(spare.len());
+        let mut blocks = Vec::with_capacity(spare.len());
         while !source.ended
             && let Some(mut block) = spare.pop()
         {
             match source.stream.next_batch() {
                 Ok(Some(batch)) => {
                     block.packets.keep(&batch);
-                    found.push(Ok(block));
+                    blocks.push(Ok(block));
                 }
                 Ok(None) => source.ended = true,
-                Err(error) => found.push(Err(error)),
+                Err(error) => blocks.push(Err(error)),
             }
         }
-        source.read += found.len() as u64;
+        source.read += blocks.len() as u64;
         let total = source.ended.then_some(source.read);
         let progress = Progress::of(&source.stream);
         drop(source);
         self.pages.prepare();
-        for block in found.iter_mut().flatten() {
+        for block in blocks.iter_mut().flatten() {
             work.batch(block.packets.batch(), &mut block.output);
         }
-        let turn = if found.is_empty() { Attempt::Ended } else { Attempt::Did };
+        let read_and_work = if blocks.is_empty() { Attempt::Ended } else { Attempt::Done };
         let mut reorder = self.reorder();
-        reorder.done.extend((first..).zip(found));
+        reorder.done.extend((first..).zip(blocks));
         reorder.total = reorder.total.or(total);
         if progress.packets >= reorder.progress.packets {
             reorder.progress = progress;
         }
-        self.tell(reorder);
-        turn
+        self.notify(reorder);
+        read_and_work
     }
 }
 
 impl<M> Shared<M> {
-    /// The stream, once no other worker reads from it. It polls, since sleeping and waking would
-    /// take longer; and it polls a flag, not the lock, which is next to data that its owner writes.
+    /// Waits for exclusive access to the stream. It polls, because sleeping and waking would take longer; and it polls
+    /// a flag instead of the lock, which is next to data that the reading thread writes.
     fn source(&self) -> Reading<'_> {
-        let is_read = &self.is_read.0;
-        let source = (0..ASKED).find_map(|_| {
-            if !is_read.load(Ordering::Relaxed)
+        let is_being_read = &self.is_being_read.0;
+        let source = (0..POLLS).find_map(|_| {
+            if !is_being_read.load(Ordering::Relaxed)
                 && let Ok(source) = self.source.try_lock()
             {
                 return Some(source);
@@ -368,11 +376,11 @@ impl<M> Shared<M> {
             std::hint::spin_loop();
             None
         });
-        // After polling this often it sleeps; a panic of another worker changes nothing here.
+        // Sleep after polling. A mutex poisoned by a panic of another worker is still valid.
         let source =
             source.unwrap_or_else(|| self.source.lock().unwrap_or_else(PoisonError::into_inner));
-        is_read.store(true, Ordering::Relaxed);
-        Reading { source, is_read }
+        is_being_read.store(true, Ordering::Relaxed);
+        Reading { source, is_being_read }
     }
 
     /// Ends all work.
@@ -385,15 +393,15 @@ impl<M> Shared<M> {
         self.reorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something has changed.
+    /// Waits for a change.
     fn wait(&self, mut reorder: MutexGuard<'_, ReorderBuffer<M>>) {
         reorder.waiting += 1;
         let mut reorder = self.changed.wait(reorder).unwrap_or_else(PoisonError::into_inner);
         reorder.waiting -= 1;
     }
 
-    /// Wakes waiting workers, if there are any.
-    fn tell(&self, reorder: MutexGuard<'_, ReorderBuffer<M>>) {
+    /// Wakes waiting threads.
+    fn notify(&self, reorder: MutexGuard<'_, ReorderBuffer<M>>) {
         let waiting = reorder.waiting;
         drop(reorder);
         if waiting > 0 {
@@ -414,7 +422,7 @@ mod tests {
 
     use super::*;
 
-    /// Sums packets' bytes by itself, and notes their numbers for the caller.
+    /// Sums the bytes of packets in the worker, and returns their numbers.
     #[derive(Default)]
     struct Sum(u64);
 
@@ -462,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_in_order_and_sums_are_whole() {
+    fn blocks_are_in_order_and_sums_are_complete() {
         let bytes = capture(30_000);
         for threads in 1..5 {
             let mut pool = WorkerPool::start(stream(&bytes), threads, Sum::default).unwrap();
@@ -473,7 +481,7 @@ mod tests {
                     assert_eq!(*number, next);
                     next += 1;
                 }
-                pool.give_back(block);
+                pool.recycle(block);
             }
             assert_eq!(next, 30_001, "{threads} threads");
             assert_eq!(pool.progress().packets, 30_000);
@@ -483,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_comes_in_its_place() {
+    fn errors_are_in_order_with_blocks() {
         let mut bytes = capture(5_000);
         bytes.truncate(bytes.len() - 3);
         let mut pool = WorkerPool::start(stream(&bytes), 3, Sum::default).unwrap();
@@ -499,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_that_is_left_ends() {
+    fn a_dropped_pool_ends() {
         let bytes = capture(30_000);
         let mut pool = WorkerPool::start(stream(&bytes), 3, Sum::default).unwrap();
         assert!(pool.next_block().unwrap().is_some());
@@ -518,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_goes_on_in_the_caller() {
+    fn a_panic_is_resumed_in_the_caller() {
         let bytes = capture(30_000);
         let all = move || {
             let mut pool = WorkerPool::start(stream(&bytes), 2, || Panics).unwrap();

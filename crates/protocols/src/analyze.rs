@@ -1,34 +1,37 @@
 use gannet_base::Dir;
 
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 
 /// The state machine of one protocol on one connection.
 ///
 /// No method may panic or loop beyond its input, whatever the bytes.
 pub trait Analyze {
-    /// In-order bytes of a TCP stream (any cut: one byte or many messages).
+    /// Delivers in-order bytes of a TCP stream. They may be split anywhere: one byte or many
+    /// messages per call.
     fn stream(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8]) {}
 
-    /// `len` bytes of the stream were never seen and will not come.
+    /// `len` bytes of the stream were not captured and will not be delivered.
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {}
 
-    /// This side sends no more (FIN or RST, everything before it delivered).
+    /// The side `_from` sends no more: FIN or RST was seen, and everything before it was
+    /// delivered.
     fn end(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
 
-    /// The same for an analyzer that is about to be [suspended](Self::suspend): it reads nothing any more.
+    /// Like [`end`](Self::end), for an analyzer that is about to be [suspended](Self::suspend) and
+    /// reads no more data.
     fn end_removed(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
 
-    /// A side sent FIN or RST, possibly behind a hole that may still be filled; called again when
-    /// it is filled.
+    /// A side sent FIN or RST, possibly after a gap that may still be filled; called again when
+    /// the gap is filled.
     fn closed(&mut self, _cx: &mut Context<'_>) {}
 
     /// A datagram's payload. `data` is the captured part; `len` the length on the wire.
     fn datagram(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8], _len: u32) {}
 
-    /// Whether nothing is held that a fresh analyzer on the same connection would not know: an
-    /// analyzer of datagrams that says so is dropped until the next one comes.
+    /// Whether the analyzer holds no state that a fresh analyzer on the same connection would
+    /// lack. An idle analyzer of datagrams is dropped and created again for the next datagram.
     fn is_idle(&self) -> bool {
         false
     }
@@ -47,28 +50,30 @@ pub trait Analyze {
         false
     }
 
-    /// A script asks something of this analyzer or of one within it. Returns whether that was found.
-    fn steer(&mut self, _cx: &mut Context<'_>, _request: InnerRequest<'_>) -> bool {
+    /// Applies a script's request to this analyzer or to one nested in it. Returns whether the
+    /// analyzer that the request is for was found.
+    fn handle_request(&mut self, _cx: &mut Context<'_>, _request: ScriptRequest<'_>) -> bool {
         false
     }
 
-    /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.
+    /// The analyzer is removed: its connection ended or timed out, or a violation disabled it.
     /// Rows still open are written here. Called exactly once.
     fn finish(&mut self, _cx: &mut Context<'_>) {}
 }
 
-/// An analyzer of any protocol: a type that can be each of them.
+/// An enum of all analyzers.
 pub trait AnyAnalyzer: Analyze + Sized {
     /// A fresh analyzer for a connection; `None` for names that have none.
     fn new(tag: Tag, cx: &mut Context<'_>) -> Option<Self>;
 
-    /// Its protocol.
+    /// The analyzer's protocol.
     fn tag(&self) -> Tag;
 }
 
-/// What has such a type: [`Tag`], by the [registry](crate::registry). Analyzers that have others within name the type
-/// through this trait, so that they need not import the registry, which imports them.
+/// Names the enum of all analyzers; [`Tag`] implements it in the [registry](crate::registry).
+/// Analyzers that nest others use the enum through this trait, because the registry imports them
+/// and they must not import it.
 pub trait Dispatched {
-    /// The type.
+    /// The enum of all analyzers.
     type Analyzer: AnyAnalyzer;
 }

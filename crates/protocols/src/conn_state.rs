@@ -12,7 +12,7 @@ use gannet_flow::Conn;
 
 use crate::Tag;
 
-/// Raises an event of a connection that [has a listener](gannet_event::Events::wants).
+/// Raises an event of a connection if the event [has a listener](gannet_event::Events::wants).
 #[cold]
 #[inline(never)]
 pub fn raise<E: Event>(sinks: &mut Sinks, conn: &Conn, make: impl FnOnce(Connection) -> E) {
@@ -20,38 +20,42 @@ pub fn raise<E: Event>(sinks: &mut Sinks, conn: &Conn, make: impl FnOnce(Connect
     sinks.events.raise(&make(c));
 }
 
-/// A connection as it is now: events that wait show it like this as well.
+/// The current state of a connection as events carry it; queued events of the connection are
+/// updated to it.
 pub fn mention(sinks: &mut Sinks, conn: &Conn) -> Connection {
     let state = state(sinks, conn);
     sinks.events.connection(state)
 }
 
-/// A connection at the end of a packet, for events that show it so.
+/// Updates queued events of a connection to its state at the end of a packet.
 #[cold]
 pub fn mention_end(sinks: &mut Sinks, conn: &Conn) {
     let state = state(sinks, conn);
     sinks.events.set_end(state);
 }
 
-/// Raises an event that shows a connection as it is now, at the end of a packet; those that wait do not show that.
+/// Raises an event that carries the current state of a connection, at the end of a packet. Queued
+/// events keep the state that they have.
 #[cold]
 pub fn raise_at_end<E: Event>(sinks: &mut Sinks, conn: &Conn, make: impl FnOnce(Connection) -> E) {
     let c = mention_unless_known(sinks, conn);
     sinks.events.raise(&make(c));
-    sinks.events.as_at_end(c);
+    sinks.events.show_end(c);
     mention_end(sinks, conn);
 }
 
-/// A connection as the events that wait show it, or as it is now.
+/// The state of a connection that queued events carry, or its current one if there is none.
 pub fn mention_unless_known(sinks: &mut Sinks, conn: &Conn) -> Connection {
     let state = state(sinks, conn);
     sinks.events.connection_unless_known(state)
 }
 
-/// Zeek's numbers of UDP states: nothing was sent, or something was.
+/// Zeek's numbers of UDP states (`UDP_INACTIVE`, `UDP_ACTIVE`): nothing was sent, or something
+/// was.
 const UDP_STATES: [u8; 2] = [0, 1];
 
-/// Bit of a side of an ICMP connection that sent a message, which may not be counted yet.
+/// Bit in the history of an ICMP connection for a side that sent a message that may not be counted
+/// yet.
 const ICMP_SENT: u32 = 3;
 
 fn state(sinks: &mut Sinks, conn: &Conn) -> ConnState {

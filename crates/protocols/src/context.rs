@@ -26,29 +26,29 @@ use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
 use crate::tunnel::Tunnel;
-use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::is_long;
 use crate::violations::max_violations;
+use crate::violations::violation_counts;
 
 /// Data that a new analyzer receives before anything else, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
-    /// Parts of the stream, each from one side.
+    /// Pieces of the stream, each from one side.
     pub pieces: Vec<(Dir, Piece)>,
-    /// Whether the analyzer runs inside of another one, which passes on its payload without gaps.
+    /// Whether the analyzer is nested in another one, which passes on its payload without gaps.
     pub is_inner: bool,
 }
 
 impl Replay {
-    /// The rest of the current chunk.
+    /// A replay of the rest of the current chunk.
     pub fn rest(from: Dir, rest: &[u8]) -> Self {
         let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
         Self { pieces: piece.into_iter().collect(), is_inner: false }
     }
 }
 
-/// A part of a stream.
+/// A piece of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes, in order.
@@ -57,66 +57,67 @@ pub enum Piece {
     Gap(u64),
 }
 
-/// A request of an analyzer, which the driver applies after the packet.
+/// A request of an analyzer, which [`Session`](crate::Session) applies after the packet.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The protocol is confirmed: its name goes into `service`.
     Confirm(Tag),
     /// The data violates the protocol.
     Violation {
-        /// The analyzer that found it.
+        /// The analyzer that found the violation.
         tag: Tag,
-        /// In words, for analyzer.log.
+        /// Reason, as analyzer.log shows it.
         reason: Vec<u8>,
-        /// The first bytes that show it.
+        /// The first bytes of the violating data.
         data: Vec<u8>,
     },
-    /// An inner analyzer of the same kind as a remaining one failed and was removed.
+    /// A nested analyzer failed and was removed, while another one of the same kind remains.
     Failure {
-        /// Its kind.
+        /// The kind of the removed analyzer.
         tag: Tag,
-        /// In words, for analyzer.log.
+        /// Reason, as analyzer.log shows it.
         reason: Vec<u8>,
-        /// The first bytes that show it.
+        /// The first bytes of the violating data.
         data: Vec<u8>,
     },
-    /// Originator and responder are the wrong way round.
+    /// Originator and responder are to be exchanged.
     Flip,
-    /// The protocol has nothing more to say: its analyzer is taken off quietly.
+    /// The analyzer needs no more data: it is removed without a report.
     Done(Tag),
-    /// Handlers of events have run since the last violation, so that the analyzer gets nothing more of the packet.
+    /// Event handlers have run since the last violation, so the analyzer receives no more of the
+    /// packet.
     Handled,
 }
 
-/// What scripts ask of an analyzer, or of one within another.
+/// A script's request to an analyzer or to one nested in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InnerRequest<'a> {
-    /// It is removed.
+pub enum ScriptRequest<'a> {
+    /// Remove the analyzer.
     Remove {
         /// The analyzer.
         tag: Tag,
-        /// Whether it never starts again.
+        /// Whether it must not start again on this connection.
         prevent: bool,
     },
-    /// An analyzer of WebSocket begins, and passes payload on.
+    /// A WebSocket analyzer begins to pass payload on.
     Configure {
-        /// To an analyzer of this protocol; `None`: to none.
+        /// Protocol of the analyzer that receives the payload; `None`: no analyzer.
         payload: Option<Tag>,
     },
-    /// The application data of a TLS session is decrypted.
+    /// Decrypt the application data of a TLS session with this secret.
     Decrypt(TlsSecret<'a>),
-    /// Both sides of a TLS session have changed to encryption.
+    /// Both sides of a TLS session have switched to encryption.
     Establish,
-    /// The rest of the current entity of HTTP is not delivered.
+    /// Do not deliver the rest of the current HTTP entity.
     SkipEntity {
-        /// The side that sends it.
+        /// The side that sends the entity.
         from: Dir,
     },
-    /// The rest of the current mail of SMTP is not reported line by line.
+    /// Do not report the rest of the current SMTP mail line by line.
     SkipMail,
-    /// A login has this state, by Zeek's number.
+    /// Set the state of a login session.
     Login {
-        /// The state.
+        /// The state, by Zeek's number.
         state: u64,
     },
 }
@@ -124,93 +125,96 @@ pub enum InnerRequest<'a> {
 /// A secret of a TLS session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsSecret<'a> {
-    /// The master secret, of which the keys are derived.
+    /// The master secret, from which the keys are derived.
     Master(&'a [u8]),
     /// The key block (RFC 5246 section 6.3).
     KeyBlock(&'a [u8]),
 }
 
-/// One call's view of the world for an analyzer.
+/// What an analyzer can read and change during one call.
 pub struct Context<'a> {
     /// Time of the current packet (network time).
     pub now: Time,
     /// The connection.
     pub conn: &'a mut Conn,
-    /// What all connections share.
+    /// State that all connections share.
     pub env: &'a mut Env,
     /// Requests so far, in order.
     pub requests: &'a mut Vec<Request>,
     /// Analyzers to start as soon as the current call returns.
     pub starts: &'a mut Vec<(Tag, Replay)>,
-    /// The analyzer's protocol, if it is recognised.
+    /// The analyzer's protocol, if it is confirmed.
     pub(crate) confirmed: Option<Tag>,
 }
 
 /// Writes a row.
 pub(crate) fn log<R: Row>(env: &mut Env, now: Time, row: &R) {
     let cut = env.logs.write(row);
-    tell::<R>(env, now, cut);
+    report_row_cut::<R>(env, now, cut);
 }
 
-/// Writes a row of a log that has one for every message, if [that](gannet_log::Logs::write_in_place)
-/// can be done: returns whether it was.
+/// Writes a row of a log that has one for every message, if it can be [encoded in
+/// place](gannet_log::Logs::write_in_place). Returns whether it was written.
 #[inline(always)]
 #[must_use]
 pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
     let written = env.logs.write_in_place(row);
     if let Some(cut) = written {
-        tell::<R>(env, now, cut);
+        report_row_cut::<R>(env, now, cut);
     }
     written.is_some()
 }
 
-/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made again if not,
-/// so that it need not lie in memory where it is.
+/// Writes a row of such a log, [in place](log_in_place) if possible. `row` is called again if not,
+/// so that the first row need not stay in memory.
 #[inline(always)]
 pub(crate) fn log_every<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
     if !log_in_place(env, now, &row()) {
-        log_elsewhere(env, now, row);
+        log_buffered(env, now, row);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn log_elsewhere<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
+fn log_buffered<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
     log(env, now, &row());
 }
 
 #[inline]
-fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
+fn report_row_cut<R: Row>(env: &mut Env, now: Time, cut: Cut) {
     if cut.strings || cut.lists {
         let Env { weirds, logs, .. } = env;
         report_cut(weirds, logs, now, R::PATH, cut);
     }
 }
 
-/// What hears events where an analyzer raises them, as code of its own: the rows of a protocol.
-pub trait Hear<E> {
-    /// An event of the connection of `cx`. Its argument for the connection stands for that one.
-    fn hear(&mut self, cx: &mut Context<'_>, event: &E);
+/// Receives events directly where an analyzer raises them: the writer of a protocol's rows.
+pub trait OnEvent<E> {
+    /// Handles an event of the connection of `cx`. The event's connection argument is that
+    /// connection.
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &E);
 }
 
-/// No rows.
-impl<E> Hear<E> for () {
+/// Writes no rows.
+impl<E> OnEvent<E> for () {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &E) {}
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &E) {}
 }
 
 impl Context<'_> {
-    /// Raises an event of this connection: its listener gets it, if there is one, then `rows`. `make` builds it
-    /// around the connection, for each of them.
+    /// Raises an event of this connection: for its listener, if it has one, then for `rows`.
+    /// `make` builds the event from the connection, once for each of them.
     #[inline]
-    pub fn report<E: Event>(&mut self, rows: &mut impl Hear<E>, make: impl Fn(Connection) -> E) {
+    pub fn report<E: Event>(&mut self, rows: &mut impl OnEvent<E>, make: impl Fn(Connection) -> E) {
         self.raise(&make);
-        rows.hear(self, &make(Connection::CURRENT));
+        rows.on_event(self, &make(Connection::CURRENT));
     }
 
-    /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.
+    /// Raises an event of this connection if it has a listener: `make` builds it from the
+    /// connection.
     ///
-    /// Handlers see the connection as it is when an event last mentions it in the current packet.
+    /// Handlers see the state that the connection has when an event of the current packet last
+    /// mentions it.
     #[inline]
     pub fn raise<E: Event>(&mut self, make: impl FnOnce(Connection) -> E) {
         if self.env.logs.events.wants::<E>() {
@@ -218,13 +222,13 @@ impl Context<'_> {
         }
     }
 
-    /// Whether an event has a listener: for arguments that are costly to work out.
+    /// Whether an event has a listener: to skip the computation of costly arguments.
     #[inline]
     pub fn wants<E: Event>(&self) -> bool {
         self.env.logs.events.wants::<E>()
     }
 
-    /// Originator and responder.
+    /// The connection's originator and responder.
     pub fn id(&self) -> ConnId {
         self.conn.id
     }
@@ -234,9 +238,9 @@ impl Context<'_> {
         log(self.env, self.now, row);
     }
 
-    /// The protocol is recognised. May be called often; counts once an analyzer.
+    /// Confirms the protocol. May be called often; each analyzer counts once.
     pub fn confirm(&mut self, tag: Tag) {
-        // Counting bytes matters only as long as violations count; where services are logged, any
+        // Bytes are counted only as long as violations count. Where services are logged, any
         // message may complete one.
         let is_known =
             self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
@@ -272,7 +276,7 @@ impl Context<'_> {
         sinks.events.then_service(c, tag.script_service(), true);
     }
 
-    /// Confirms one of several analyzers of a protocol: each has an event.
+    /// Confirms one of several analyzers of a protocol: each has its own event.
     pub(crate) fn confirm_instance(&mut self, tag: Tag, aid: Option<AnalyzerId>) {
         if self.wants::<AnalyzerConfirmationInfo>() {
             self.raise_confirmation_of(tag, aid);
@@ -280,7 +284,7 @@ impl Context<'_> {
         self.requests.push(Request::Confirm(tag));
     }
 
-    /// The number of an analyzer of this connection; what reads packets has none.
+    /// Zeek's number of an analyzer of this connection; `None` for packet analyzers.
     pub(crate) fn aid(&mut self, tag: Tag) -> Option<AnalyzerId> {
         if !self.env.logs.events.any() {
             return None;
@@ -289,10 +293,10 @@ impl Context<'_> {
             return None;
         }
         let events = &mut self.env.logs.events;
-        Some(AnalyzerId(self.env.analyzer_ids.of(events, self.conn, tag)))
+        Some(AnalyzerId(self.env.analyzer_ids.number(events, self.conn, tag)))
     }
 
-    /// Analyzers start that have numbers in Zeek and are none here.
+    /// Skips the numbers of analyzers that Zeek starts and gannet does not have.
     #[inline]
     pub(crate) fn skip_aids(&mut self, count: u64) {
         if self.env.logs.events.any() {
@@ -300,13 +304,14 @@ impl Context<'_> {
         }
     }
 
-    /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
-    /// [`finish`](crate::Analyze::finish) is called when the packet is done), later it stays.
+    /// Reports that the bytes violate the protocol. Early in a connection the analyzer is removed
+    /// (its [`finish`](crate::Analyze::finish) is called at the end of the packet), later it
+    /// stays.
     pub fn violation(&mut self, tag: Tag, reason: &str, data: &[u8]) {
         self.violation_bytes(tag, reason.into(), data);
     }
 
-    /// The same, with a reason that quotes the data.
+    /// Like [`violation`](Self::violation), with a reason that quotes the data.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
         // The violation may be caused by missing data.
         if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
@@ -316,19 +321,20 @@ impl Context<'_> {
         self.requests.push(Request::Violation { tag, reason, data });
     }
 
-    /// Raises the event of a violation that is none of the analyzer's own connection: nothing else follows from it.
+    /// Raises the event of a violation that is not attributed to the analyzer of this connection:
+    /// it has no other effect.
     pub(crate) fn report_violation(&mut self, tag: Tag, reason: &str) {
         if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
             self.raise_violation(tag, reason.as_bytes(), &[]);
         }
     }
 
-    /// Raises the event of a violation, unless there were too many.
+    /// Raises the event of a violation, unless the limit of violations is exceeded.
     #[cold]
     fn raise_violation(&mut self, tag: Tag, reason: &[u8], data: &[u8]) {
         let aid = self.aid(tag);
         let count = self.env.analyzer_ids.count_violation(self.conn, tag);
-        if count <= u64::from(max_violations(&self.env.steering)) {
+        if count <= u64::from(max_violations(&self.env.activation)) {
             self.raise_violation_of(tag, aid, reason, data);
         }
     }
@@ -347,7 +353,8 @@ impl Context<'_> {
         });
     }
 
-    /// Raises the event of a violation of one of several analyzers of a protocol: nothing else follows from it.
+    /// Raises the event of a violation of one of several analyzers of a protocol. It has no other
+    /// effect.
     #[cold]
     pub(crate) fn report_instance_violation(
         &mut self,
@@ -360,24 +367,25 @@ impl Context<'_> {
         }
     }
 
-    /// Handlers run at once, as in Zeek where a file is asked for: those of a violation take its analyzer off.
-    pub(crate) fn note_handled(&mut self) {
+    /// Notes that event handlers run immediately, as in Zeek when it raises `get_file_handle`:
+    /// those of an earlier violation remove its analyzer.
+    pub(crate) fn note_handlers_ran(&mut self) {
         let is_handled = matches!(self.requests.last(), None | Some(Request::Handled));
         if !is_handled && self.requests.iter().any(|r| matches!(r, Request::Violation { .. })) {
             self.requests.push(Request::Handled);
-            self.env.has_handled = true;
+            self.env.handlers_ran = true;
         }
     }
 
-    /// Whether the analyzer of a protocol was taken off while it reads its data: it gets no more of it, and its
-    /// [`finish`](crate::Analyze::finish) follows when the packet is done.
+    /// Whether the analyzer of a protocol was removed while it reads its data: it receives no more
+    /// data, and its [`finish`](crate::Analyze::finish) is called at the end of the packet.
     #[inline]
-    pub(crate) fn is_taken_off(&mut self, tag: Tag) -> bool {
-        self.env.has_handled && self.was_taken_off(tag)
+    pub(crate) fn is_removed(&mut self, tag: Tag) -> bool {
+        self.env.handlers_ran && self.was_removed(tag)
     }
 
     #[cold]
-    fn was_taken_off(&mut self, tag: Tag) -> bool {
+    fn was_removed(&mut self, tag: Tag) -> bool {
         let end = self.requests.iter().rposition(|r| matches!(r, Request::Handled));
         let end = end.unwrap_or_default();
         let fails = |r: &Request| matches!(r, Request::Violation { tag: of, .. } if *of == tag);
@@ -385,7 +393,7 @@ impl Context<'_> {
             return false;
         }
         if !self.env.is_scripted() {
-            return blames(self.conn);
+            return violation_counts(self.conn);
         }
         let (aid, uid) = (self.aid(tag), self.conn.uid);
         let disables = |command: &Command| match command {
@@ -397,14 +405,14 @@ impl Context<'_> {
         self.env.logs.events.commands().iter().any(disables)
     }
 
-    /// Nothing more will be learned: the analyzer is taken off when the packet is done, and its
-    /// [`finish`](crate::Analyze::finish) called then.
+    /// The analyzer needs no more data: it is removed at the end of the packet, and its
+    /// [`finish`](crate::Analyze::finish) is called then.
     pub fn done(&mut self, tag: Tag) {
         self.requests.push(Request::Done(tag));
     }
 
-    /// Exchanges originator and responder. UDP connections flip at once, TCP ones after the packet;
-    /// analyzers are notified afterwards.
+    /// Exchanges originator and responder: of UDP connections immediately, of TCP connections
+    /// after the packet. Analyzers are notified afterwards.
     pub fn flip(&mut self) {
         if self.conn.proto == gannet_base::Proto::Udp {
             self.conn.flip();
@@ -419,8 +427,8 @@ impl Context<'_> {
         self.starts.push((tag, replay));
     }
 
-    /// Starts an analyzer for the payload of the current protocol, which first receives the rest of
-    /// the current chunk. As in Zeek it is not notified of gaps.
+    /// Starts an analyzer for the payload of the current protocol, which first receives the rest
+    /// of the current chunk. As in Zeek it is not notified of gaps.
     pub fn start_inner(&mut self, tag: Tag, from: Dir, rest: &[u8]) {
         self.start(tag, Replay { is_inner: true, ..Replay::rest(from, rest) });
     }
@@ -431,30 +439,31 @@ impl Context<'_> {
         self.weird_bytes(name, addl.as_bytes(), source);
     }
 
-    /// The same, with details as they came from the wire.
+    /// Like [`weird`](Self::weird), with details as they are on the wire.
     pub fn weird_bytes(&mut self, name: &'static str, addl: &[u8], source: Option<&'static str>) {
         self.conn.set_weird();
         self.env.weirds.conn_bytes(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 
-    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek says that of no
+    /// Reports an ASN.1 integer of more than eight bytes, which counts as 0. Zeek's weird names no
     /// connection.
-    pub(crate) fn long_number(&mut self, bytes: usize) {
+    pub(crate) fn report_long_integer(&mut self, bytes: usize) {
         let (env, name) = (&mut *self.env, "asn_binary_to_int64_shift_too_large");
         env.weirds.net(&mut env.logs, self.now, name, &bytes.to_string());
     }
 
-    /// This connection's responder relays a stream for its originator. All connections between the two
-    /// count as one tunnel of this `kind` (`Tunnel::SOCKS`), whatever the originator's port.
+    /// The connection's responder relays a stream for its originator. All connections between the
+    /// two hosts count as one tunnel of this `kind` (`Tunnel::SOCKS`), regardless of the
+    /// originator's port.
     pub fn register_tunnel(&mut self, kind: &'static str) {
         let id = ConnId { orig_p: 0, ..self.conn.id };
         let tunnel = Tunnel { uid: None, id, ip_proto: 6, kind };
         self.env.tunnels.register(&mut self.env.logs, self.now, tunnel);
     }
 
-    /// Raises the event that asks for the file of an analyzer's data. Handlers run at once, as in Zeek.
+    /// Raises `get_file_handle` for an analyzer's data. Handlers run immediately, as in Zeek.
     pub(crate) fn raise_file_handle(&mut self, tag: Tag, from: Dir) {
-        self.note_handled();
+        self.note_handlers_ran();
         if self.wants::<GetFileHandle>() {
             let is_orig = from.is_orig();
             self.raise(|c| GetFileHandle { tag, c, is_orig });
@@ -463,42 +472,44 @@ impl Context<'_> {
         self.env.logs.events.drain();
     }
 
-    /// The same for data of which no file is known.
-    pub(crate) fn raise_file_handle_of_none(&mut self, tag: Tag, from: Dir) {
+    /// Like [`raise_file_handle`](Self::raise_file_handle), for data that belongs to no known
+    /// file.
+    pub(crate) fn raise_handle_without_file(&mut self, tag: Tag, from: Dir) {
         if self.env.logs.events.any() {
             self.raise_file_handle(tag, from);
         } else {
-            self.note_handled();
+            self.note_handlers_ran();
         }
     }
 
-    /// The same for both sides.
+    /// Like [`raise_handle_without_file`](Self::raise_handle_without_file), for both sides.
     pub(crate) fn raise_file_handles(&mut self, tag: Tag) {
-        self.raise_file_handle_of_none(tag, Dir::Orig);
-        self.raise_file_handle_of_none(tag, Dir::Resp);
+        self.raise_handle_without_file(tag, Dir::Orig);
+        self.raise_handle_without_file(tag, Dir::Resp);
     }
 
-    /// The analyzer of datagrams checks at intervals of these seconds whether its connection is idle, unless scripts let
-    /// less silence end it.
-    pub(crate) fn check_every(&mut self, seconds: u64) {
+    /// Lets the analyzer of a datagram connection check every `seconds` seconds whether the
+    /// connection is idle, unless scripts set a shorter timeout.
+    pub(crate) fn check_idle_every(&mut self, seconds: u64) {
         let every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
-        // A connection that is silent for longer ends before.
+        // A connection with a shorter timeout ends before the first check.
         if self.conn.timeout() >= Interval::from_secs(every.into()) {
-            // Silence of a second less is enough, so that a query with one reply ends at the first look.
+            // An idle time one second shorter suffices, so that a query with one reply ends at the
+            // first check.
             self.conn.set_timeout(every - 1);
             self.conn.check_every = every;
         }
     }
 
-    /// An analyzer of datagrams leaves its connection.
+    /// Raises `udp_session_done`: an analyzer of datagrams leaves its connection.
     #[inline]
     pub(crate) fn raise_session_done(&mut self) {
-        if self.conn.proto == gannet_base::Proto::Udp && !self.env.is_leaving {
+        if self.conn.proto == gannet_base::Proto::Udp && !self.env.is_removing {
             self.raise(|u| UdpSessionDone { u });
         }
     }
 
-    /// A file begins on this connection.
+    /// Registers a file that begins on this connection.
     pub fn file_start(&mut self, start: FileStart) -> FileId {
         if self.env.logs.events.any()
             && let Some(tag) = Tag::ALL.iter().find(|tag| tag.name() == start.source)
@@ -517,8 +528,9 @@ impl Context<'_> {
         id
     }
 
-    /// The same for a file that is here at once as a whole, and has its name by another number. There is always room for it.
-    pub(crate) fn whole_file_start(&mut self, start: FileStart, ordinal: u64) -> FileId {
+    /// Like [`file_start`](Self::file_start), for a file that is delivered completely in one call
+    /// and is named by `ordinal`. The limit of open files does not apply to it.
+    pub(crate) fn complete_file_start(&mut self, start: FileStart, ordinal: u64) -> FileId {
         let id = self.add_file(start, ordinal);
         self.raise_file(id);
         id
@@ -534,28 +546,28 @@ impl Context<'_> {
         self.env.files.start(self.now, conn.uid, on, local_orig, ordinal, start)
     }
 
-    /// Raises the events of a file that began.
+    /// Raises the events of a new file.
     fn raise_file(&mut self, id: FileId) {
         let env = &mut *self.env;
         if env.logs.events.any() {
             let c = mention(&mut env.logs, self.conn);
             env.files.raise_new(&mut env.logs, id, Some(c));
         }
-        self.note_handled();
+        self.note_handlers_ran();
     }
 
-    /// More of a file, in order.
+    /// Delivers more bytes of a file, in order.
     pub fn file_data(&mut self, file: FileId, data: &[u8]) {
         self.env.files.data(&mut self.env.logs, self.now, file, data);
     }
 
-    /// A part of a file that is missing.
+    /// Reports `len` missing bytes of a file.
     pub fn file_gap(&mut self, file: FileId, len: u64) {
         self.env.files.gap(&mut self.env.logs, self.now, file, None, len);
     }
 
-    /// The file is complete, or nothing more will come: its row is written. After this, its
-    /// [`fuid`](gannet_files::Files::fuid) and type are gone: ask before.
+    /// Ends a file, which is complete or gets no more data: its row is written. Its
+    /// [`fuid`](gannet_files::Files::fuid) and type are unavailable afterwards.
     pub fn file_end(&mut self, file: FileId) {
         self.env.files.end(&mut self.env.logs, self.now, file);
     }

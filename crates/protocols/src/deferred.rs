@@ -1,4 +1,5 @@
-//! Decisions over the whole analysis, deferred by its shards.
+//! Decisions that need all shards: the shards defer them, and the [`Decider`] makes them in packet
+//! order.
 
 mod queue;
 
@@ -19,7 +20,7 @@ use crate::tunnel::Tunnels;
 use crate::weird::Item as WeirdItem;
 use crate::weird::Weirds;
 
-/// All deferred items of a shard, each in the order of its keys.
+/// All deferred items of a shard, each list in the order of its keys.
 #[derive(Debug, Default)]
 pub struct Deferred {
     /// Weirds.
@@ -28,12 +29,12 @@ pub struct Deferred {
     pub tunnels: Vec<DeferredItem<TunnelItem>>,
     /// Certificates.
     pub certificates: Vec<DeferredItem<CertificateItem>>,
-    /// Events, where these have a listener.
+    /// Recorded events, if events have a listener.
     pub events: VecDeque<Recording>,
 }
 
 impl Deferred {
-    /// Appends later items of the same shard.
+    /// Appends the later items `more` of the same shard.
     pub fn append(&mut self, mut more: Self) {
         self.weirds.append(&mut more.weirds);
         self.tunnels.append(&mut more.tunnels);
@@ -41,13 +42,13 @@ impl Deferred {
         self.events.append(&mut more.events);
     }
 
-    /// Bytes of events.
+    /// Size of the recorded events, in bytes.
     pub fn event_bytes(&self) -> usize {
         self.events.iter().map(Recording::bytes).sum()
     }
 }
 
-/// Items that memory is kept for.
+/// Maximum capacity, in items, that the order buffer keeps between calls.
 const ORDER_KEPT: usize = 1_024;
 
 /// Decides the deferred items of all shards.
@@ -56,21 +57,21 @@ pub struct Decider {
     weirds: Weirds,
     tunnels: Tunnels,
     certificates: Certificates,
-    /// Items that are decided about, to be put in order; empty in between.
+    /// Items being decided, to be sorted; empty between calls.
     order: Vec<ItemPosition>,
-    /// Events have a listener.
+    /// Whether events have a listener.
     is_listening: bool,
 }
 
-/// Where an item is, with its place in the order of all.
+/// Position of an item in its shard's list, with its rank in the order of all items.
 struct ItemPosition {
     key: Key,
     ticket: u64,
     part: u16,
     kind: Kind,
-    /// Its index among those of its kind.
+    /// Index in the list of its kind.
     at: u32,
-    /// Of events, the index of the recording.
+    /// For events, the index of the recording; otherwise 0.
     recording: u32,
 }
 
@@ -84,27 +85,29 @@ enum Kind {
 }
 
 impl ItemPosition {
-    /// Of one part and one step of a packet, things come in the order in which they were left.
+    /// Sort key: within one shard and one step of a packet, items keep the order in which they
+    /// were deferred.
     fn order(&self) -> impl Ord + use<> {
         (self.key, self.ticket, self.part, self.kind, self.at)
     }
 
-    /// The same where events have a listener: one step of a packet is of one part, and what the global shard, which is
-    /// the last of `parts`, does at the beginning of a packet comes before what the others do.
-    fn order_of_events(&self, parts: usize) -> impl Ord + use<> {
+    /// Like [`order`](Self::order), if events have a listener: one step of a packet belongs to one
+    /// shard, and what the global shard, the last of `parts`, does at the beginning of a packet
+    /// precedes what the other shards do.
+    fn event_order(&self, parts: usize) -> impl Ord + use<> {
         let rank = (usize::from(self.part) + 1) % parts.max(1);
         (self.key, rank, self.ticket, self.kind)
     }
 }
 
 impl Decider {
-    /// Events have a listener.
+    /// Notes that events have a listener.
     pub fn listen(&mut self) {
         self.is_listening = true;
     }
 
-    /// Samples weirds as the shards do after these commands.
-    pub fn sample(&mut self, commands: &[Command]) {
+    /// Applies commands that change the sampling of weirds, as the shards do.
+    pub fn configure_sampling(&mut self, commands: &[Command]) {
         for command in commands {
             match command {
                 Command::Setting { name, value } => {
@@ -118,33 +121,33 @@ impl Decider {
         }
     }
 
-    /// Decides about everything that comes before `until`, which must be complete: of all `parts`
-    /// together in the order in which it was seen.
+    /// Applies all items before `until`, which must be complete, of all shards (`parts`) in packet
+    /// order.
     pub fn decide(&mut self, logs: &mut Sinks, parts: &mut [Deferred], until: Option<Key>) {
         let mut order = std::mem::take(&mut self.order);
-        for (part, left) in (0..).zip(parts.iter()) {
-            places(&left.weirds, until, (part, Kind::Weird), &mut order);
-            places(&left.tunnels, until, (part, Kind::Tunnel), &mut order);
-            places(&left.certificates, until, (part, Kind::Certificate), &mut order);
+        for (part, shard) in (0..).zip(parts.iter()) {
+            push_positions(&shard.weirds, until, (part, Kind::Weird), &mut order);
+            push_positions(&shard.tunnels, until, (part, Kind::Tunnel), &mut order);
+            push_positions(&shard.certificates, until, (part, Kind::Certificate), &mut order);
             if self.is_listening {
-                places_of_events(&left.events, until, part, &mut order);
+                push_event_positions(&shard.events, until, part, &mut order);
             }
         }
-        // Entries of one part and kind are in order already; a stable sort keeps that order.
+        // Entries of one shard and kind are sorted already; a stable sort keeps that order.
         if self.is_listening {
-            order.sort_by_key(|place| place.order_of_events(parts.len()));
+            order.sort_by_key(|position| position.event_order(parts.len()));
         } else {
             order.sort_by_key(ItemPosition::order);
         }
         for ItemPosition { key, part, kind, at, recording, .. } in &order {
-            let Some(left) = parts.get_mut(usize::from(*part)) else { continue };
+            let Some(shard) = parts.get_mut(usize::from(*part)) else { continue };
             if *kind == Kind::Events {
-                if let Some(recording) = left.events.get_mut(*recording as usize) {
+                if let Some(recording) = shard.events.get_mut(*recording as usize) {
                     logs.events.replay(usize::from(*part), recording, *at as usize);
                 }
                 continue;
             }
-            self.one(logs, left, (*key, *kind), *at as usize);
+            self.apply_item(logs, shard, (*key, *kind), *at as usize);
         }
         if self.is_listening {
             logs.events.end_before(until);
@@ -152,64 +155,70 @@ impl Decider {
         order.clear();
         order.shrink_to(ORDER_KEPT);
         self.order = order;
-        for left in parts {
-            drain(&mut left.weirds, until);
-            drain(&mut left.tunnels, until);
-            drain(&mut left.certificates, until);
-            while left.events.front().is_some_and(Recording::is_over) {
-                left.events.pop_front();
+        for shard in parts {
+            drain(&mut shard.weirds, until);
+            drain(&mut shard.tunnels, until);
+            drain(&mut shard.certificates, until);
+            while shard.events.front().is_some_and(Recording::is_over) {
+                shard.events.pop_front();
             }
         }
     }
 
-    fn one(&mut self, logs: &mut Sinks, left: &Deferred, (key, kind): (Key, Kind), at: usize) {
+    fn apply_item(
+        &mut self,
+        logs: &mut Sinks,
+        shard: &Deferred,
+        (key, kind): (Key, Kind),
+        at: usize,
+    ) {
         match kind {
             Kind::Weird => {
-                let Some(DeferredItem { opened, what, .. }) = left.weirds.get(at) else { return };
+                let Some(DeferredItem { opened, item, .. }) = shard.weirds.get(at) else { return };
                 logs.set_time(*opened);
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                self.weirds.decide(logs, what);
+                self.weirds.decide(logs, item);
             }
             Kind::Tunnel => {
-                let Some(DeferredItem { opened, what, .. }) = left.tunnels.get(at) else { return };
+                let Some(DeferredItem { opened, item, .. }) = shard.tunnels.get(at) else { return };
                 logs.set_time(*opened);
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                if let Some(packet) = self.tunnels.decide(logs, what) {
-                    self.weirds.look(packet);
+                if let Some(packet) = self.tunnels.decide(logs, item) {
+                    self.weirds.check_suppressed(packet);
                 }
             }
             Kind::Certificate => {
-                let Some(DeferredItem { opened, what, .. }) = left.certificates.get(at) else {
+                let Some(DeferredItem { opened, item, .. }) = shard.certificates.get(at) else {
                     return;
                 };
                 logs.set_time(*opened);
                 if self.is_listening {
                     logs.events.begin_key(key, *opened);
                 }
-                self.certificates.rows.decide(logs, &mut self.weirds, what);
+                self.certificates.rows.decide(logs, &mut self.weirds, item);
             }
             Kind::Events => {}
         }
     }
 }
 
-/// How many items come before `until`.
-fn due<T>(items: &[DeferredItem<T>], until: Option<Key>) -> usize {
+/// Number of items before `until`.
+fn count_before<T>(items: &[DeferredItem<T>], until: Option<Key>) -> usize {
     items.partition_point(|item| until.is_none_or(|u| item.key < u))
 }
 
-fn places<T>(
+fn push_positions<T>(
     items: &[DeferredItem<T>],
     until: Option<Key>,
     (part, kind): (u16, Kind),
     to: &mut Vec<ItemPosition>,
 ) {
-    let due = items.iter().take(due(items, until));
-    let place = |(at, item): (u32, &DeferredItem<T>)| ItemPosition {
+    let due = items.iter().take(count_before(items, until));
+    let position = |(at, item): (u32, &DeferredItem<T>)| ItemPosition {
         key: item.key,
         ticket: item.ticket,
         part,
@@ -217,10 +226,10 @@ fn places<T>(
         at,
         recording: 0,
     };
-    to.extend((0..).zip(due).map(place));
+    to.extend((0..).zip(due).map(position));
 }
 
-fn places_of_events(
+fn push_event_positions(
     recordings: &VecDeque<Recording>,
     until: Option<Key>,
     part: u16,
@@ -228,12 +237,12 @@ fn places_of_events(
 ) {
     for (recording, runs) in (0..).zip(recordings) {
         let is_due = |(_, key, _): &(usize, Key, u64)| until.is_none_or(|until| *key < until);
-        let place = |(at, key, ticket)| {
+        let position = |(at, key, ticket)| {
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             ItemPosition { key, ticket, part, kind: Kind::Events, at, recording }
         };
         let before = to.len();
-        to.extend(runs.runs().take_while(is_due).map(place));
+        to.extend(runs.runs().take_while(is_due).map(position));
         if to.len() == before && !runs.is_over() {
             break;
         }
@@ -241,5 +250,5 @@ fn places_of_events(
 }
 
 fn drain<T>(items: &mut Vec<DeferredItem<T>>, until: Option<Key>) {
-    items.drain(..due(items, until));
+    items.drain(..count_before(items, until));
 }

@@ -1,4 +1,4 @@
-//! What the rest of gannet knows of a protocol.
+//! Declarations of a protocol: analyzers, ports, events and logs.
 //!
 //! Each folder of a protocol has a [`Descriptor`] in its `mod.rs`, named `DESCRIPTOR`, and one line in the list of
 //! protocols (`protocol_list.rs`). Names, ports, events, logs, limits and their pages of the manual are derived from
@@ -20,7 +20,7 @@ use crate::tag::TAGS;
 /// A protocol, as its folder describes it.
 #[derive(Debug)]
 pub struct Descriptor {
-    /// Its analyzers, and names for which there is none, in the order of the list.
+    /// Its analyzers, and names without an analyzer, in the order of the list.
     pub entries: &'static [Entry],
     /// Its events, by the module that declares them.
     pub events: &'static [&'static [&'static Decl]],
@@ -33,35 +33,35 @@ impl Descriptor {
     pub(crate) const NONE: Self = Self { entries: &[], events: &[], logs: &[] };
 }
 
-/// An analyzer, or a name for which there is none.
+/// An analyzer, or a name without one.
 #[derive(Debug)]
 pub struct Entry {
     /// Its tag.
     pub tag: Tag,
-    /// Name as analyzer.log spells it, and tags of Zeek's scripts.
+    /// Name in analyzer.log, from which the tag of Zeek's scripts is derived.
     pub name: &'static str,
-    /// Name as conn.log's `service` spells it.
+    /// Name in conn.log's `service`.
     pub service: &'static str,
-    /// Ports on which it is tried at once.
+    /// Responder ports on which it is started immediately.
     pub ports: Ports,
-    /// Ports that tell the server of a connection from the client, as Zeek's `likely_server_ports`. `None`: the
-    /// [`ports`](Self::ports), if Zeek has the analyzer.
+    /// Ports that identify the server of a connection, as in Zeek's `likely_server_ports`. `None`:
+    /// the [`ports`](Self::ports), if Zeek has the analyzer.
     pub servers: Option<Ports>,
-    /// Beginnings of TCP connections that start it on any port.
+    /// Patterns at the start of TCP streams that start it on any port.
     pub(crate) tcp_rules: &'static [TcpRule],
-    /// Beginnings of datagrams that start it on any port.
+    /// Patterns at the start of datagrams that start it on any port.
     pub(crate) udp_rules: &'static [UdpRule],
-    /// Where Zeek has the analyzer from.
+    /// How Zeek provides the analyzer.
     pub origin: Origin,
-    /// What it is to Zeek.
+    /// What kind of analyzer it is in Zeek.
     pub kind: Kind,
-    /// Seconds that a connection may be idle, where that is not the default of its transport.
+    /// Idle timeout in seconds; `None`: the default of its transport.
     pub idle: Option<u16>,
-    /// Whether its files have names of their own, so that no event asks for them.
+    /// Whether it names its files itself, so that `get_file_handle` is not raised for them.
     pub names_files: bool,
     /// Whether `udp_session_done` is raised when it leaves a connection.
     pub is_session: bool,
-    /// How much may wait at one connection.
+    /// Limit of pending items per connection.
     pub pending: Option<Limit>,
 }
 
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The ports that tell a server from a client.
+    /// The ports that identify a server.
     pub(crate) const fn likely(&self) -> &Ports {
         match (&self.servers, self.origin) {
             (Some(servers), _) => servers,
@@ -98,9 +98,9 @@ impl Entry {
 /// Ports by transport.
 #[derive(Debug)]
 pub struct Ports {
-    /// Of TCP.
+    /// TCP ports.
     pub tcp: &'static [u16],
-    /// Of UDP.
+    /// UDP ports.
     pub udp: &'static [u16],
 }
 
@@ -116,80 +116,80 @@ impl Ports {
     }
 }
 
-/// Where Zeek has an analyzer from.
+/// How Zeek provides an analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It is always there.
+    /// Part of every build of Zeek.
     Zeek,
-    /// Only where Zeek is built with Spicy. What fails is reported, and protocols within are analyzed, with
-    /// [`inner_protocols`](crate::Options::inner_protocols).
+    /// Only in builds of Zeek with Spicy. Failures are reported, and protocols within are
+    /// analyzed, if [`inner_protocols`](crate::Options::inner_protocols) is set.
     Spicy,
-    /// Zeek does not have it. The analyzer runs only where one of its logs or events is asked for, so that it does not
-    /// become a service of connections otherwise.
+    /// Not in Zeek. The analyzer runs only if one of its logs or events is requested, so that it
+    /// does not otherwise add a service to connections.
     Extra,
 }
 
-/// What a name of the list is to Zeek.
+/// What a name of the list is in Zeek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An analyzer of a connection.
+    /// A protocol analyzer of a connection.
     Analyzer,
-    /// An analyzer of packets that carry others: of a tunnel.
+    /// A packet analyzer of a tunnel.
     Tunnel,
-    /// A service that its scripts add to connections that were announced.
+    /// A service that scripts add to announced connections.
     Service,
 }
 
 /// A log.
 #[derive(Debug)]
 pub struct Log {
-    /// Name of the log and of its file.
+    /// Name of the log, which is also the base name of its file.
     pub path: &'static str,
-    /// Name of its stream in Zeek's scripts; `None`: the log's name in upper case, `::LOG`.
+    /// Name of its stream in Zeek's scripts; `None`: the log's name in upper case with `::LOG`.
     pub stream: Option<&'static str>,
     /// Its columns.
     pub schema: fn() -> Schema,
-    /// Whether it is written.
+    /// Whether the log is selected.
     pub is_wanted: fn(&Selection) -> bool,
 }
 
 impl Log {
-    /// The log of a type of rows.
+    /// The log of a row type.
     pub(crate) const fn of<R: Row>() -> Self {
         let (schema, is_wanted) = (Schema::of::<R>, Selection::wants::<R>);
         Self { path: R::PATH, stream: None, schema, is_wanted }
     }
 
-    /// The same with a stream of this name.
+    /// Sets the name of the log's stream.
     pub(crate) const fn stream(self, name: &'static str) -> Self {
         Self { stream: Some(name), ..self }
     }
 }
 
-/// How much may wait at one connection: requests without a reply, and the like.
+/// A limit of pending items of one connection, such as requests without a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// Its name, as in `--limit NAME=VALUE`.
+    /// Name of the limit, as in `--limit NAME=VALUE`.
     pub name: &'static str,
-    /// The default: that of Zeek's scripts, where these have one.
+    /// The default: that of Zeek's scripts, if they have one.
     pub default: usize,
     /// What is limited, and what happens beyond the limit.
     pub what: &'static str,
-    /// The weird or the line of the statistics that reports it.
+    /// The weird or the line of the statistics that reports items beyond the limit.
     pub reported_by: &'static str,
 }
 
-/// The descriptors of all protocols, which the [registry](crate::registry) has: it imports the protocols, and these what is
-/// below it. So it implements this trait, and nothing below imports it.
+/// The descriptors of all protocols. The [registry](crate::registry) imports the protocols and
+/// implements this trait, so that modules that the protocols import need not import the registry.
 pub(crate) trait Registered {
     /// All descriptors, in the order of the list.
     const DESCRIPTORS: &[&Descriptor];
 }
 
-/// The entries of all descriptors, by tag.
+/// The entries of all descriptors, indexed by tag.
 static ENTRIES: [&Entry; TAGS] = entries();
 
-/// See [`ENTRIES`].
+/// Builds [`ENTRIES`].
 pub(crate) const fn entries() -> [&'static Entry; TAGS] {
     let mut all = [&Tag::DESCRIPTORS[0].entries[0]; TAGS];
     let (mut at, mut i) = (0, 0);
@@ -207,8 +207,8 @@ pub(crate) const fn entries() -> [&'static Entry; TAGS] {
     all
 }
 
-/// The descriptor of each tag.
-static OF_TAGS: [&Descriptor; TAGS] = {
+/// The descriptor of each tag, indexed by tag.
+static BY_TAG: [&Descriptor; TAGS] = {
     let mut all = [&Descriptor::NONE; TAGS];
     let (mut at, mut i) = (0, 0);
     while i < Tag::DESCRIPTORS.len() {
@@ -223,63 +223,64 @@ static OF_TAGS: [&Descriptor; TAGS] = {
 };
 
 impl Tag {
-    /// Its entry in the protocol's descriptor.
+    /// The tag's entry in the protocol's descriptor.
     #[inline]
     pub fn entry(self) -> &'static Entry {
         ENTRIES[self as usize]
     }
 
-    /// Name as analyzer.log spells it.
+    /// Name in analyzer.log.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// Name as conn.log's `service` spells it.
+    /// Name in conn.log's `service`.
     pub fn service(self) -> &'static str {
         self.entry().service
     }
 
-    /// Name as the connections of events spell it.
+    /// Name in the `service` field of the connections of events.
     pub fn script_service(self) -> &'static str {
         if self.entry().kind == Kind::Service { self.service() } else { self.name() }
     }
 
-    /// Name of its tag in Zeek's scripts.
+    /// Name of the tag in Zeek's scripts.
     pub fn zeek_name(self) -> &'static str {
         &ZEEK_NAMES[self as usize]
     }
 
     /// The protocol whose tag has this name in Zeek's scripts.
-    pub fn of_zeek_name(name: &str) -> Option<Self> {
+    pub fn from_zeek_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|tag| tag.zeek_name() == name).copied()
     }
 
-    /// TCP ports on which it is tried at once.
+    /// TCP ports on which it is started immediately.
     pub fn tcp_ports(self) -> &'static [u16] {
         self.entry().ports.tcp
     }
 
-    /// UDP ports on which it is tried at once.
+    /// UDP ports on which it is started immediately.
     pub fn udp_ports(self) -> &'static [u16] {
         self.entry().ports.udp
     }
 
-    /// Whether it reads tunnels, whose packets carry others.
+    /// Whether it is a packet analyzer of a tunnel.
     pub(crate) fn reads_packets(self) -> bool {
         self.entry().kind == Kind::Tunnel
     }
 
-    /// Whether Zeek reads the protocol only where it was built with Spicy.
+    /// Whether only builds of Zeek with Spicy have the analyzer.
     pub fn needs_spicy(self) -> bool {
         self.entry().origin == Origin::Spicy
     }
 
-    /// Whether connections are analyzed: what Zeek does not have only where a log or an event of it is asked for.
+    /// Whether connections are analyzed with it: an analyzer that Zeek lacks only if one of its
+    /// logs or events is requested.
     pub(crate) fn is_wanted(self, logs: &Sinks) -> bool {
         if self.entry().origin != Origin::Extra {
             return true;
         }
-        let descriptor = OF_TAGS[self as usize];
+        let descriptor = BY_TAG[self as usize];
         let (events, selection) = (&logs.events, logs.selection());
         let mut declared = descriptor.events.iter().copied().flatten();
         descriptor.logs.iter().any(|log| (log.is_wanted)(selection))
@@ -290,7 +291,7 @@ impl Tag {
 static ZEEK_NAMES: LazyLock<[String; TAGS]> = LazyLock::new(|| {
     ENTRIES.map(|entry| match entry.kind {
         Kind::Tunnel => format!("PacketAnalyzer::ANALYZER_{}", entry.name),
-        // Its violations are those of datagrams.
+        // Zeek attributes its violations to the detector of datagrams.
         _ if entry.tag == Tag::Detector => "Analyzer::ANALYZER_PIA_UDP".to_owned(),
         _ => format!("Analyzer::ANALYZER_{}", entry.name),
     })

@@ -21,6 +21,7 @@ use gannet_flow::Conn;
 
 use crate::Pending;
 use crate::Tag;
+use crate::activation::Activation;
 use crate::deferred::Deferred;
 use crate::failure;
 use crate::global::GlobalPorts;
@@ -31,24 +32,23 @@ use crate::policy::Policy;
 use crate::policy::View;
 use crate::policy::weirds;
 use crate::stack::streams::ReportedStreams;
-use crate::steering::Steering;
 use crate::weird::FileWeirdSeen;
 use crate::weird::Weirds;
 
 /// Options of the protocol stage.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Networks that count as local. Private and link-local addresses, unless overridden.
+    /// Networks that count as local. Default: private and link-local addresses.
     pub local_nets: Vec<Subnet>,
-    /// Hosts that asset logs include.
+    /// Hosts that the asset logs include.
     pub assets: Assets,
-    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS; and tell in
-    /// analyzer.log where [protocols that need Spicy](crate::Tag::needs_spicy) fail. Off by default, as
-    /// in Zeek without it.
+    /// Analyze what LDAP and PostgreSQL carry (Kerberos and NTLM logins, TLS), and report in
+    /// analyzer.log failures of [protocols that need Spicy](crate::Tag::needs_spicy). Off by
+    /// default, as in Zeek without Spicy.
     pub inner_protocols: bool,
-    /// How much may wait at one connection.
+    /// Limits of pending items per connection.
     pub pending: Pending,
-    /// No analyzer starts but those that scripts register.
+    /// Start only the analyzers that scripts register.
     pub scripted: bool,
 }
 
@@ -106,16 +106,16 @@ impl Default for Options {
     }
 }
 
-/// Acknowledgements of new data of established TCP connections.
+/// Totals of acknowledged data of established TCP connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acked {
-    /// The number of acknowledgements.
+    /// Number of acknowledgements of new data.
     pub times: u64,
-    /// The bytes that they acknowledged.
+    /// Number of bytes that they acknowledged.
     pub bytes: u64,
-    /// How many acknowledged bytes that were not captured.
+    /// Number of acknowledgements of bytes that were not captured.
     pub gaps: u64,
-    /// Those bytes.
+    /// Number of acknowledged bytes that were not captured.
     pub missing: u64,
 }
 
@@ -128,21 +128,21 @@ impl Acked {
     }
 }
 
-/// The protocol of a connection that another one announced (FTP data, IRC DCC).
+/// The protocol of a connection that another connection announced (FTP data, IRC DCC).
 #[derive(Clone, Debug)]
 pub struct Expected {
     /// Analyzer to start on it.
     pub tag: Tag,
     /// The connection that announced it.
     pub parent: Uid,
-    /// Forget it after this time.
+    /// The announcement is dropped after this time.
     pub expires: Time,
 }
 
-/// Which connections an announcement covers.
+/// The connections that an announcement covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Announced {
-    /// Originator, if known.
+    /// Originator; `None`: any.
     pub orig: Option<Addr>,
     /// Responder.
     pub resp: Addr,
@@ -150,14 +150,15 @@ pub struct Announced {
     pub port: u16,
     /// Transport.
     pub proto: Proto,
-    /// Whether a connection of the global shard announced them: then they are of the global shard, too.
+    /// Whether a connection of the global shard announced them: then they belong to the global
+    /// shard, too.
     pub global: bool,
 }
 
 /// Interval in packet time at which expired announcements are removed.
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
 
-/// Fingerprints of TLS, by whether they are wanted.
+/// Which TLS fingerprints are computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fingerprints {
     pub(crate) ja3: bool,
@@ -173,26 +174,28 @@ pub struct Env {
     pub(crate) assets: Assets,
     /// See [`Options::inner_protocols`].
     pub(crate) inner_protocols: bool,
-    /// The SYN of the current packet, where it is reported.
+    /// The SYN of the current packet, if an event reports it.
     pub syn: Option<crate::packet::events::SynPacket>,
-    /// Of connections, the analyzer that was removed last, where events have a listener: what it raises at its end is
-    /// still to come.
-    pub(crate) owed: UidMap<Tag>,
-    /// Handlers have run since a violation of the current packet.
-    pub(crate) has_handled: bool,
-    /// Streams whose bytes listeners want.
+    /// The first packet of a side of a TCP connection, if signatures are to match it.
+    pub(crate) first_packet: Option<Box<crate::stack::FirstPacket>>,
+    /// The analyzer that was removed last from each connection, if events have a listener: the
+    /// events of its end are raised with the next data.
+    pub(crate) unfinished: UidMap<Tag>,
+    /// Whether event handlers have run since a violation of the current packet.
+    pub(crate) handlers_ran: bool,
+    /// Streams whose bytes are reported to listeners.
     pub(crate) streams: ReportedStreams,
-    /// Files that scripts read, by their names.
+    /// Files that scripts read through the input framework, by name.
     pub(crate) inputs: HashMap<String, FileId>,
-    /// An analyzer is removed; what it raises at its end comes with the next data.
-    pub(crate) is_leaving: bool,
-    /// An analyzer that was detected is given the datagrams that came before.
+    /// Whether an analyzer is being removed; the events of its end are raised with the next data.
+    pub(crate) is_removing: bool,
+    /// Whether earlier datagrams are being replayed to a detected analyzer.
     pub(crate) is_replaying: bool,
-    /// Position of the gap that analyzers are notified of.
+    /// Stream offset of the gap that analyzers are being notified of.
     pub(crate) gap_at: u64,
-    /// Fingerprints of TLS that there are columns for.
+    /// TLS fingerprints for which columns are selected.
     pub(crate) fingerprints: Fingerprints,
-    /// How much may wait at one connection.
+    /// Limits of pending items per connection.
     pub(crate) pending: Pending,
     /// The log streams.
     pub logs: Sinks,
@@ -200,43 +203,43 @@ pub struct Env {
     pub files: Files,
     /// Weirds, with their suppression.
     pub weirds: Weirds,
-    /// Tunnels that are known.
+    /// The known tunnels.
     pub tunnels: crate::tunnel::Tunnels,
-    /// Names of connections and files.
+    /// Generator of the unique ids of connections and files.
     pub uids: UidSource,
-    /// Analyzers that scripts allow.
-    pub(crate) steering: Steering,
-    /// Announced connections: all are of TCP.
+    /// Which analyzers may start, and on which ports.
+    pub(crate) activation: Activation,
+    /// Announced connections, all of TCP.
     pub(crate) expected: HashMap<Announced, Expected, KeyedHash>,
-    /// Ports that they have, and perhaps others: most connections have none of these.
+    /// Ports of announced connections, and possibly others; most connections use none of them.
     expected_ports: PortSet,
-    /// Ports by which connections may be of the global shard.
+    /// Ports that may place a connection in the global shard.
     pub global_ports: GlobalPorts,
-    /// When expired announcements were last dropped.
+    /// Time at which expired announcements were last removed.
     expected_swept: Time,
-    /// FTP control connections' view of their data connections.
+    /// State shared between FTP control connections and their data connections.
     pub ftp: crate::ftp::Shared,
-    /// IRC sessions' view of their transfers.
+    /// State shared between IRC sessions and their transfers.
     pub irc: crate::irc::Shared,
-    /// DNS messages being read.
+    /// Buffers for DNS messages being parsed.
     pub dns: crate::dns::Shared,
-    /// Numbers of analyzers.
+    /// Generator of Zeek's analyzer numbers.
     pub(crate) analyzer_ids: crate::stack::ids::AnalyzerIds,
-    /// Nesting depth of streams of the current call.
+    /// Nesting depth of streams in the current call.
     pub nesting: u8,
-    /// HTTP files that come in ranges.
+    /// HTTP files that are transferred in ranges.
     pub http: crate::http::Shared,
-    /// Files that SMB carries, in parts and over several connections.
+    /// Files transferred by SMB, in parts and over several connections.
     pub smb: crate::smb::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
-    /// State of protocols that spans connections, by its type.
+    /// State shared between the connections of a protocol, by its type.
     shared: HashMap<TypeId, Box<dyn Any + Send>>,
-    /// What was acknowledged on connections that a listener observes.
+    /// Totals of acknowledged data, if a listener observes them.
     pub acked: Acked,
-    /// State of the logs that are written only on request.
+    /// State of the logs that are written only on request; `None`: none is.
     pub(crate) policy: Option<Box<Policy>>,
 }
 
@@ -257,20 +260,25 @@ impl Env {
             assets: options.assets,
             inner_protocols: options.inner_protocols,
             syn: None,
-            owed: UidMap::default(),
-            has_handled: false,
+            first_packet: None,
+            unfinished: UidMap::default(),
+            handlers_ran: false,
             streams: ReportedStreams::default(),
             inputs: HashMap::new(),
-            is_leaving: false,
+            is_removing: false,
             is_replaying: false,
             gap_at: 0,
             pending: options.pending,
             logs,
             files,
-            weirds: Weirds::counted(stats, options.scripted),
+            weirds: Weirds::new(stats, options.scripted),
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
-            steering: if options.scripted { Steering::scripted() } else { Steering::default() },
+            activation: if options.scripted {
+                Activation::scripted()
+            } else {
+                Activation::default()
+            },
             expected: HashMap::default(),
             expected_ports: PortSet::default(),
             global_ports: GlobalPorts::default(),
@@ -290,25 +298,26 @@ impl Env {
         }
     }
 
-    /// State of a protocol that all its connections have in common: made when it is first asked for.
+    /// State shared between all connections of a protocol, created on first use.
     pub(crate) fn shared<T: Default + Send + 'static>(&mut self) -> Option<&mut T> {
         let state = self.shared.entry(TypeId::of::<T>()).or_insert_with(|| Box::<T>::default());
         state.downcast_mut()
     }
 
-    /// Advances packet time to `now`, before the next `packet`: runs everything that is due.
+    /// Advances packet time to `now`, before the next `packet`, and runs everything that is due.
     #[inline]
     pub fn expire(&mut self, now: Time, packet: Time) {
         let (weirds, smb) = (&mut self.weirds, &mut self.smb);
-        self.files
-            .expire(&mut self.logs, now, packet, |logs, w| tell(weirds, smb, logs, packet, w));
-        // Zeek looks through all that expires of its scripts' tables at the same times.
+        self.files.expire(&mut self.logs, now, packet, |logs, w| {
+            report_fault(weirds, smb, logs, packet, w);
+        });
+        // Zeek checks all expiring script tables at the same times.
         if self.tunnels.expire(&mut self.logs, now, packet) {
-            self.weirds.look(packet);
+            self.weirds.check_suppressed(packet);
         }
     }
 
-    /// The next packet has this time: runs everything that depends on packets, not on due times.
+    /// Runs everything that depends on the time of the next packet rather than on due times.
     #[inline]
     pub fn arrive(&mut self, packet: Time) {
         self.dhcp.expire(&mut self.logs, packet);
@@ -320,7 +329,7 @@ impl Env {
         }
     }
 
-    /// Reports weirds of the files in the current packet.
+    /// Reports weirds of files in the current packet.
     #[inline]
     pub(crate) fn report_files(&mut self, now: Time) {
         if self.files.has_faults() {
@@ -331,23 +340,25 @@ impl Env {
     #[cold]
     fn report_file_faults(&mut self, now: Time) {
         for w in self.files.take_faults() {
-            tell(&mut self.weirds, &mut self.smb, &mut self.logs, now, &w);
+            report_fault(&mut self.weirds, &mut self.smb, &mut self.logs, now, &w);
         }
     }
 
-    /// When [`expire`](Self::expire) or [`arrive`](Self::arrive) have something to do next: for
-    /// packets that are not this part's own.
+    /// Time at which [`expire`](Self::expire) or [`arrive`](Self::arrive) next has work, for
+    /// packets that belong to other shards.
     pub fn next_due(&self) -> Time {
         self.files.next_due().min(self.tunnels.next_due()).min(self.dhcp.next_due())
     }
 
-    /// This is one of several parts of an analysis, and the global shard is another one.
-    pub fn leave_global(&mut self) {
+    /// Notes that this environment is one of several shards, and that the global shard is another
+    /// one.
+    pub fn set_sharded(&mut self) {
         self.tunnels.never_expire();
         self.dhcp.never_expire();
     }
 
-    /// Decisions that are deferred because they need all shards. Empty if this is the only one.
+    /// Takes the decisions that are deferred because they need all shards. Empty if there is one
+    /// shard only.
     pub fn take_deferred(&mut self) -> Deferred {
         Deferred {
             weirds: self.weirds.deferred().take(),
@@ -357,36 +368,36 @@ impl Env {
         }
     }
 
-    /// How many items [`take_deferred`](Self::take_deferred) would take.
+    /// Number of items that [`take_deferred`](Self::take_deferred) would return.
     pub fn deferred(&mut self) -> usize {
         self.weirds.deferred().len()
             + self.tunnels.deferred().len()
             + self.certificates.rows.deferred().len()
     }
 
-    /// Whether any connection is [owed](Self::take_owed) something.
+    /// Whether any connection has a [removed analyzer](Self::take_unfinished) whose end is to be raised.
     #[inline]
-    pub(crate) fn owes(&self) -> bool {
-        !self.owed.is_empty()
+    pub(crate) fn has_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
     }
 
-    /// See `owed`.
+    /// Takes the entry of a connection out of `unfinished`.
     #[inline]
-    pub(crate) fn take_owed(&mut self, uid: Uid) -> Option<Tag> {
-        if self.owed.is_empty() { None } else { self.owed.remove(&uid) }
+    pub(crate) fn take_unfinished(&mut self, uid: Uid) -> Option<Tag> {
+        if self.unfinished.is_empty() { None } else { self.unfinished.remove(&uid) }
     }
 
-    /// The end of input: logs everything that is pending.
+    /// Ends the input: logs everything that is pending.
     pub fn finish(&mut self, now: Time) {
         let (weirds, smb) = (&mut self.weirds, &mut self.smb);
-        self.files.finish(&mut self.logs, now, |logs, w| tell(weirds, smb, logs, now, w));
+        self.files.finish(&mut self.logs, now, |logs, w| report_fault(weirds, smb, logs, now, w));
         self.dhcp.finish(&mut self.logs);
         self.dhcp_software(now);
         if let Some(mut policy) = self.policy() {
             policy.finish(now);
         }
         if let Some(stats) = &mut self.weirds.stats {
-            stats.tell(&mut self.logs, now);
+            stats.log_counts(&mut self.logs, now);
         }
     }
 
@@ -398,24 +409,24 @@ impl Env {
         }
     }
 
-    /// Logs software that DHCP found since the last call, across connections.
+    /// Logs the software that DHCP detected since the last call, across connections.
     fn dhcp_software(&mut self, now: Time) {
-        for told in self.dhcp.take_reported() {
+        for software in self.dhcp.take_software() {
             if let Some(mut policy) = self.policy() {
-                policy.software(now, &told.found());
+                policy.software(now, &software.detected());
             }
         }
     }
 
-    /// The policy, where there is one.
+    /// The state of the logs on request, if any is written.
     #[inline]
     pub fn policy(&mut self) -> Option<View<'_>> {
         let policy = self.policy.as_deref_mut()?;
         Some(View::new(policy, &mut self.logs, &self.local, self.assets))
     }
 
-    /// Writes a row of analyzer.log for a connection. Protocols that only some builds of Zeek know have none, unless they
-    /// are to be followed as those do.
+    /// Writes a row of analyzer.log for a connection. Protocols that only some builds of Zeek have
+    /// get none, unless `inner_protocols` is set.
     pub fn log_failure(
         &mut self,
         now: Time,
@@ -430,69 +441,71 @@ impl Env {
         }
     }
 
-    /// The analyzer of what an HTTP connection is upgraded to, by the name of the protocol.
+    /// The analyzer of the protocol with this name in an HTTP upgrade.
     pub fn upgrade(&self, protocol: &[u8]) -> Option<Tag> {
-        self.steering.upgrade(protocol)
+        self.activation.upgrade(protocol)
     }
 
-    /// Whether only trees of pipes have a file of SMB of this name, where scripts say so.
+    /// Whether a file with this name in SMB is found only in pipe trees; `None`: scripts set no
+    /// names.
     pub fn names_pipe(&self, name: &[u8]) -> Option<bool> {
-        self.steering.names_pipe(name)
+        self.activation.names_pipe(name)
     }
 
-    /// The value of an option, as scripts have it, or the default.
+    /// The value of a script option, or the default.
     #[inline]
     pub fn setting(&self, name: &'static str, default: u64) -> u64 {
-        self.steering.setting(name, default)
+        self.activation.setting(name, default)
     }
 
-    /// The most of something, which scripts may change: for them, 0 is no limit.
-    pub(crate) fn most(&self, name: &'static str, default: usize) -> usize {
+    /// A limit that scripts may change; they set 0 for no limit.
+    pub(crate) fn limit_setting(&self, name: &'static str, default: usize) -> usize {
         match self.setting(name, default as u64) {
             0 => usize::MAX,
             most => usize::try_from(most).unwrap_or(usize::MAX),
         }
     }
 
-    /// Whether one of the UDP ports of a connection marks tunnels since scripts say so.
+    /// Whether scripts registered one of the UDP ports of a connection for tunnels.
     #[inline]
     pub fn may_be_own_tunnel(&self, one: u16, other: u16) -> bool {
-        self.steering.may_be_own_tunnel(one, other)
+        self.activation.may_be_own_tunnel(one, other)
     }
 
-    /// The usual port of the tunnels that a UDP port marks, which scripts may change: 4789 for a port of VXLAN.
+    /// The usual port of the tunnel protocol that scripts registered for a UDP port: 4789 for a
+    /// port of VXLAN.
     #[inline]
     pub fn tunnel_port(&self, port: u16) -> u16 {
-        self.steering.tunnel_port(port)
+        self.activation.tunnel_port(port)
     }
 
     /// Whether scripts disabled an analyzer.
     #[inline]
     pub fn is_disabled(&self, tag: Tag) -> bool {
-        !self.steering.may_start(tag)
+        !self.activation.may_start(tag)
     }
 
-    /// Whether scripts say which analyzers are used.
+    /// Whether scripts determine which analyzers are used.
     pub(crate) fn is_scripted(&self) -> bool {
-        self.steering.is_scripted()
+        self.activation.is_scripted()
     }
 
-    /// The next connection between these hosts to a port of `resp` is of a protocol; `orig` is its originator. The
-    /// connection that says so must [take it back](Self::unschedule) when it ends, so that there are never more
-    /// expectations than connections.
+    /// Expects the next connection from `orig` to a port of `resp` to be of a protocol. The
+    /// connection that announces it must [cancel the expectation](Self::unschedule) when it ends,
+    /// so that there are never more expectations than connections.
     pub(crate) fn schedule(
         &mut self,
         orig: Addr,
         to: (Addr, u16),
-        what: (Tag, Proto),
+        protocol: (Tag, Proto),
         until: Time,
     ) {
-        self.steering.schedule(orig, to, what, until);
+        self.activation.schedule(orig, to, protocol, until);
     }
 
-    /// No such connection is expected any more.
+    /// Cancels the expectation of a connection.
     pub(crate) fn unschedule(&mut self, orig: Addr, to: (Addr, u16), proto: Proto) {
-        self.steering.unschedule(orig, to, proto);
+        self.activation.unschedule(orig, to, proto);
     }
 
     /// Whether an address counts as local.
@@ -506,16 +519,17 @@ impl Env {
         !self.local.all.is_empty()
     }
 
-    /// A connection announces another one to a host and port, `by`; `orig` is the expected
-    /// originator, if known.
+    /// Adds the announcement by connection `by` of another connection to a host and port; `orig`
+    /// is the expected originator, if known.
     ///
-    /// A connection outside of the global shard can announce only others between its own two hosts.
+    /// A connection outside of the global shard can announce only connections between its own two
+    /// hosts.
     pub fn expect(
         &mut self,
         by: &Conn,
         orig: Option<Addr>,
         (resp, port): (Addr, u16),
-        what: Expected,
+        expected: Expected,
         now: Time,
     ) {
         let global = by.is_global();
@@ -537,11 +551,11 @@ impl Env {
             self.expected.keys().for_each(|a| self.expected_ports.add(a.port));
         }
         self.expected_ports.add(port);
-        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, global }, what);
+        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, global }, expected);
     }
 
-    /// The announcement that covers a new connection, if any. It holds for others, too, until it
-    /// expires.
+    /// The announcement that covers a new connection, if any. It applies to further connections,
+    /// too, until it expires.
     pub fn expected_for(
         &self,
         id: &ConnId,
@@ -558,7 +572,7 @@ impl Env {
         (found.expires >= now).then(|| found.clone())
     }
 
-    /// Whether the protocol that announced a connection still awaits it.
+    /// Whether the protocol that announced a connection still expects it.
     pub fn is_awaited(&mut self, tag: Tag, conn: &Conn, now: Time) -> bool {
         let to = (conn.id.resp_h, conn.id.resp_p, conn.is_global());
         match tag {
@@ -570,7 +584,7 @@ impl Env {
 }
 /// Reports a weird of a file.
 #[cold]
-fn tell(
+fn report_fault(
     weirds: &mut Weirds,
     smb: &mut crate::smb::Shared,
     logs: &mut Sinks,
@@ -585,7 +599,7 @@ fn tell(
         FaultKind::Violation { analyzer, reason } => {
             failure::log_file(logs, now, fault, analyzer, reason);
         }
-        FaultKind::GivenUp { uid } => smb.rows.given_up(logs, now, *uid),
+        FaultKind::GivenUp { uid } => smb.rows.on_file_timeout(logs, now, *uid),
     }
 }
 
@@ -599,8 +613,8 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 21);
         let id = h.conn.id;
         let expect = |h: &mut Harness, port, now, expires| {
-            let what = Expected { tag: Tag::FtpData, parent: h.conn.uid, expires };
-            h.env.expect(&h.conn, Some(id.orig_h), (id.resp_h, port), what, now);
+            let expected = Expected { tag: Tag::FtpData, parent: h.conn.uid, expires };
+            h.env.expect(&h.conn, Some(id.orig_h), (id.resp_h, port), expected, now);
         };
         let found = |h: &Harness, proto, resp_p, now| {
             h.env.expected_for(&ConnId { resp_p, ..id }, proto, false, now).is_some()
@@ -611,7 +625,7 @@ mod tests {
         assert!([2000, 2001].iter().all(|p| found(&h, Proto::Tcp, *p, at(1010))));
         assert!(!found(&h, Proto::Tcp, 2001, at(1011)) && !found(&h, Proto::Tcp, 2002, at(1010)));
         assert!(!found(&h, Proto::Udp, 2000, at(1010)));
-        // What expired is forgotten, its port with it.
+        // An expired announcement is removed together with its port.
         expect(&mut h, 2002, at(1100), at(1400));
         assert_eq!([2000, 2001, 2002].map(|p| h.env.expected_ports.has(p)), [true, false, true]);
         assert!([2000, 2002].iter().all(|p| found(&h, Proto::Tcp, *p, at(1300))));

@@ -1,9 +1,10 @@
 //! The catalogue of events: every module that declares some.
 //!
-//! A protocol declares its events in its own `events.rs`, and its [descriptor](crate::descriptor::Descriptor) lists them.
-//! Modules of other events have one line in `events/numbers.rs`, and so have further modules of a protocol. From both come the
-//! list of all declarations ([`all`]) and whatever is derived from it: which names `gannet events --only` knows, the manual,
-//! and what scripts can handle.
+//! A protocol declares its events in its own `events.rs`, and its
+//! [descriptor](crate::descriptor::Descriptor) lists them. Modules of other events, and further
+//! modules of a protocol, have one line each in `events/numbers.rs`. The list of all declarations
+//! ([`all`]) is built from both; `gannet events --only`, the manual and the event handlers of
+//! scripts use it.
 
 mod numbers;
 

@@ -1,4 +1,4 @@
-//! analyzer.log: analyzers that failed on a connection after it had been recognised as theirs.
+//! analyzer.log: analyzers that failed on a connection after its protocol was confirmed.
 
 use gannet_base::ConnId;
 use gannet_base::Proto;
@@ -17,7 +17,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// `protocol`, `packet` or `file`.
         analyzer_kind: &'a str = "analyzer_kind",
-        /// Its name.
+        /// Name of the analyzer.
         analyzer_name: &'a str = "analyzer_name",
         /// The connection.
         uid: Option<Uid> = "uid",
@@ -29,7 +29,7 @@ gannet_log::row! {
         proto: Option<Proto> = "proto",
         /// The reason of the violation.
         failure_reason: &'a [u8] = "failure_reason",
-        /// The first bytes that show it.
+        /// The first bytes of the violating data.
         failure_data: Option<&'a [u8]> = "failure_data",
     }
 }

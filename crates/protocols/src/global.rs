@@ -1,4 +1,4 @@
-//! Which connections refer to others.
+//! Which connections belong to the global shard, because they refer to others.
 //!
 //! Most connections concern only their two hosts, so an analysis can be split by host pairs. Some
 //! refer to other pairs: tunnels, connections that announce others, and DHCP, whose clients have no
@@ -52,7 +52,7 @@ fn has(ports: &Ports, port: u16) -> bool {
     ports[usize::from(port >> 6)] >> (port & 63) & 1 != 0
 }
 
-/// Whether a connection is of the global shard by one of its ports.
+/// Whether one of a connection's ports places it in the global shard.
 #[inline]
 pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
     match proto {
@@ -62,8 +62,8 @@ pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
     }
 }
 
-/// Whether the payload of a datagram on any port is of the global shard: DHCP, or a tunnel with a packet
-/// inside.
+/// Whether the payload of a datagram on any port places it in the global shard: DHCP, or a tunnel
+/// that carries a packet.
 pub fn is_by_content(payload: &[u8]) -> bool {
     let ip = |inner: &Inner<'_>| matches!(inner, Inner::Ip(data) if data.first().is_some_and(|b| matches!(b >> 4, 4 | 6)));
     is_dhcp(payload)
@@ -71,18 +71,18 @@ pub fn is_by_content(payload: &[u8]) -> bool {
         || tunnel::looks_like_ayiya(payload) && tunnel::ayiya(payload).is_ok_and(|i| ip(&i))
 }
 
-/// Whether [`is_by_content`] may hold for a beginning of these bytes. Quick.
+/// Whether [`is_by_content`] may hold for a payload that begins with these bytes. A quick check.
 #[inline]
 pub fn may_be_by_content(bytes: &[u8]) -> bool {
     tunnel::looks_like_ayiya(bytes) || tunnel::looks_like_teredo(bytes) || is_dhcp(bytes)
 }
 
-/// The cookie behind the fixed part of a BOOTP message.
+/// Whether a BOOTP message has the DHCP cookie after its fixed part.
 fn is_dhcp(payload: &[u8]) -> bool {
     payload.get(236..240) == Some(b"\x63\x82\x53\x63")
 }
 
-/// A set of ports, a bit each.
+/// A set of ports, as a bitmap.
 #[derive(Clone, Debug)]
 pub(crate) struct PortSet(Box<Ports>);
 
@@ -107,8 +107,8 @@ impl PortSet {
     }
 }
 
-/// Ports that connections of the global shard have: the known ones, and those of connections that came to
-/// it otherwise.
+/// Ports of connections of the global shard: the well-known ones, and those of connections that
+/// belong to it for another reason.
 #[derive(Clone, Debug)]
 pub struct GlobalPorts {
     tcp: PortSet,
@@ -122,15 +122,16 @@ impl Default for GlobalPorts {
     }
 }
 
-/// Hosts with their ports, a bit each, which others may share. No memory while there are none.
+/// A set of hosts with ports, as a bitmap indexed by hash: several may share a bit. Allocates
+/// nothing while empty.
 #[derive(Clone, Debug, Default)]
 struct Ends(Vec<u64>);
 
-/// Bits of [`Ends`], as a power of two.
+/// Size of the bitmap of [`Ends`], as a power of two.
 const ENDS_BITS: u32 = 18;
 
 impl Ends {
-    /// Where the bit of a host's port is.
+    /// Word index and mask of the bit of a host's port.
     fn bit(proto: Proto, host: Addr, port: u16) -> (usize, u64) {
         let host = u128::from_be_bytes(host.octets());
         let end = (host >> 64) as u64 ^ host as u64 ^ u64::from(port) << 40;
@@ -154,13 +155,14 @@ impl Ends {
 }
 
 impl GlobalPorts {
-    /// Whether a connection between these ends may be of the global shard, not counting what datagrams hold.
+    /// Whether a connection between these ends may belong to the global shard, apart from the
+    /// contents of datagrams.
     #[inline]
     pub fn may_have(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
         self.may_have_ports(proto, a.1, b.1) && self.may_have_ends(proto, a, b)
     }
 
-    /// The same by its ports alone, which nearly always tell.
+    /// Like [`may_have`](Self::may_have), by the ports alone, which nearly always decide.
     #[inline]
     pub fn may_have_ports(&self, proto: Proto, a: u16, b: u16) -> bool {
         match proto {
@@ -170,13 +172,14 @@ impl GlobalPorts {
         }
     }
 
-    /// The same where the ports do not tell: hosts others than those that were announced may have them, too.
+    /// Like [`may_have`](Self::may_have), if the ports do not decide. Other hosts than the
+    /// announced ones may match, too.
     #[cold]
     fn may_have_ends(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
         is_by_port(proto, a.1, b.1) || self.ends.has(proto, a) || self.ends.has(proto, b)
     }
 
-    /// Connections with this port of this host may be of the global shard from now on.
+    /// Notes that later connections with this port of this host may belong to the global shard.
     pub fn add(&mut self, proto: Proto, host: Addr, port: u16) {
         let ports = if proto == Proto::Udp { &mut self.udp } else { &mut self.tcp };
         ports.add(port);

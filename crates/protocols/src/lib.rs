@@ -7,12 +7,13 @@
 //! ([`confirm`](Context::confirm), [`violation`](Context::violation), [`weird`](Context::weird),
 //! [`start`](Context::start)). Requests are applied after the packet, in order.
 //!
-//! A new protocol is a new folder with a [`Descriptor`](descriptor::Descriptor), its module below and a line in the list
-//! (`protocol_list.rs`). CONTRIBUTING.md has the walk.
+//! A new protocol is a new folder with a [`Descriptor`](descriptor::Descriptor), its module below
+//! and a line in the list (`protocol_list.rs`). CONTRIBUTING.md describes the steps.
 
 #[macro_use]
 mod protocol_list;
 
+mod activation;
 mod analyze;
 pub mod bittorrent;
 pub mod conn_state;
@@ -33,7 +34,6 @@ mod ports;
 pub mod registry;
 mod schemas;
 mod stack;
-mod steering;
 pub mod support;
 mod tag;
 #[cfg(test)]
@@ -90,11 +90,11 @@ pub use analyze::Analyze;
 pub use analyze::AnyAnalyzer;
 pub use analyze::Dispatched;
 pub use context::Context;
-pub use context::Hear;
-pub use context::InnerRequest;
+pub use context::OnEvent;
 pub use context::Piece;
 pub use context::Replay;
 pub use context::Request;
+pub use context::ScriptRequest;
 pub use context::TlsSecret;
 pub use env::Announced;
 pub use env::Env;

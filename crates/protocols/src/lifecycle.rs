@@ -14,7 +14,7 @@ pub mod events {
         /// Network time begins with the first packet.
         pub struct NetworkTimeInit = "network_time_init", opt_in {}
 
-        /// Handlers of the events so far run.
+        /// The handlers of all events so far have run.
         pub struct EventQueueFlushPoint = "event_queue_flush_point", opt_in {}
 
         /// There are no more packets. Connections are still open.

@@ -3,28 +3,28 @@
 use gannet_base::Addr;
 use gannet_base::Subnet;
 
-/// Networks that count as local, and where to look for them.
+/// Networks that count as local, with an index by first byte.
 pub(crate) struct LocalNets {
     pub(crate) all: Vec<Subnet>,
-    /// By first byte of an IPv4 address, and behind these by first byte of an IPv6 address.
+    /// By first byte of an IPv4 address, followed by first byte of an IPv6 address.
     by_byte: Vec<Locality>,
 }
 
-/// Which of the addresses with the same first byte are local.
+/// Which of the addresses with the same first byte are local. `Of`: those of these networks.
 enum Locality {
     All,
     /// Those of some networks, or none.
     Of(Vec<Subnet>),
 }
 
-/// Values of a byte.
+/// Number of values of a byte.
 const BYTES: usize = 256;
 
 impl LocalNets {
     pub(crate) fn new(all: Vec<Subnet>) -> Self {
         let mut by_byte = Vec::new();
         for family in [v4, v6] {
-            // Few networks are of both families.
+            // Few networks contain addresses of both families.
             let (low, high) = (family([0; 16]), family([u8::MAX; 16]));
             let of_family: Vec<_> = all.iter().filter(|n| n.overlaps(low, high)).collect();
             by_byte.extend((0..=u8::MAX).map(|first| {
@@ -58,7 +58,7 @@ impl LocalNets {
     }
 }
 
-/// The IPv4 address of the first four bytes.
+/// The IPv4 address made of the first four bytes.
 fn v4([a, b, c, d, ..]: [u8; 16]) -> Addr {
     Addr::v4([a, b, c, d])
 }
@@ -81,7 +81,8 @@ mod tests {
     }
 
     proptest! {
-        /// An address is local if any network contains it, also one near the ends of a network.
+        /// An address is local if any network contains it, including addresses near the ends of a
+        /// network.
         #[test]
         fn as_any_network_says(nets in nets(), bytes: [u8; 16], near: prop::sample::Index, flips: u8) {
             let local = LocalNets::new(nets.clone());

@@ -1,4 +1,4 @@
-//! Analyzers inside of an analyzer: for streams that carry other protocols' streams.
+//! Analyzers nested in an analyzer, for streams that carry other protocols' streams.
 
 use gannet_base::Dir;
 use gannet_event::AnalyzerId;
@@ -7,27 +7,27 @@ use crate::Analyze;
 use crate::AnyAnalyzer;
 use crate::Context;
 use crate::Dispatched;
-use crate::InnerRequest;
 use crate::Piece;
 use crate::Replay;
 use crate::Request;
+use crate::ScriptRequest;
 use crate::Tag;
-use crate::violations::blames;
 use crate::violations::is_incomplete;
 use crate::violations::max_violations;
+use crate::violations::violation_counts;
 
-/// Streams within streams that are followed; a deeper one is reported.
+/// Maximum depth of nested streams; a deeper one is reported.
 const MAX_DEPTH: u8 = 8;
 
-/// Analyzers that one nest may start in all; one more is reported, once.
+/// Maximum number of analyzers that one [`Nested`] starts; an excess is reported once.
 const MAX_STARTS: u16 = 32;
 
-/// The analyzers of a stream within another protocol: behind a proxy's `CONNECT`, in WebSocket
-/// frames. They receive the payload that their owner passes on. As in Zeek they are not notified of
-/// missing parts and continue with the following data, nor of the end of a side until the
-/// connection is over.
+/// The analyzers of a stream within another protocol: after a proxy's `CONNECT`, in WebSocket
+/// frames. They receive the payload that their owner passes on. As in Zeek they are not notified
+/// of gaps and continue with the following data, nor of the end of a side until the connection
+/// ends.
 pub struct Nested {
-    /// Whose stream it is that carries theirs.
+    /// Protocol of the analyzer whose payload the stream is.
     owner: Tag,
     analyzers: Vec<Inner>,
     started: u16,
@@ -42,58 +42,60 @@ type Any = <Tag as Dispatched>::Analyzer;
 
 struct Inner {
     analyzer: Any,
-    /// That counts once.
+    /// Whether the analyzer was confirmed, which counts once.
     confirmed: bool,
     violations: Violations,
 }
 
-/// Violations of one analyzer within others: up to [`max_violations`], and one more.
+/// Number of violations of one nested analyzer: up to [`max_violations`], and one more.
 #[derive(Debug, Default)]
 pub(crate) struct Violations(u16);
 
 impl Violations {
-    /// Counts one more analyzer. Returns whether it is allowed; the first that is not is reported.
+    /// Counts one more violation. Returns whether it is within the limit; the first one beyond it
+    /// is reported.
     pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
-        let most = max_violations(&cx.env.steering);
-        if self.0 > most || is_incomplete(cx.conn) {
+        let limit = max_violations(&cx.env.activation);
+        if self.0 > limit || is_incomplete(cx.conn) {
             return false;
         }
         self.0 += 1;
-        if self.0 > most {
+        if self.0 > limit {
             cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
         }
-        self.0 <= most
+        self.0 <= limit
     }
 }
 
-/// An analyzer that another one makes for messages inside of its own, which it hands over itself: it has a number of its
-/// own and is confirmed once.
+/// An analyzer that another one creates for messages within its own and calls itself: it has its
+/// own number and is confirmed once.
 #[derive(Debug, Default)]
 pub(crate) struct Instance {
     number: Option<AnalyzerId>,
-    is_made: bool,
+    is_started: bool,
     is_confirmed: bool,
     violations: Violations,
 }
 
 impl Instance {
-    /// It starts, unless it did.
+    /// Starts the analyzer, unless it is started.
     pub(crate) fn start(&mut self, cx: &mut Context<'_>, tag: Tag) {
-        if !std::mem::replace(&mut self.is_made, true) && cx.env.logs.events.any() {
+        if !std::mem::replace(&mut self.is_started, true) && cx.env.logs.events.any() {
             let events = &mut cx.env.logs.events;
             let number = cx.env.analyzer_ids.instance(events, cx.conn.uid, tag);
             self.number = Some(AnalyzerId(number));
         }
     }
 
-    /// The protocol is recognised. Counts once.
+    /// Confirms the protocol. Counts once.
     pub(crate) fn confirm(&mut self, cx: &mut Context<'_>, tag: Tag) {
         if !std::mem::replace(&mut self.is_confirmed, true) {
             cx.confirm_instance(tag, self.number);
         }
     }
 
-    /// The bytes are not its protocol: only the event says so. Returns whether the violation is one of those that count.
+    /// Raises the event of a violation, without any other effect. Returns whether the violation is
+    /// within the limit.
     pub(crate) fn report_violation(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,19 +111,20 @@ impl Instance {
 }
 
 impl Nested {
-    /// Nothing yet, inside of `owner`.
+    /// Creates a nest without analyzers, within `owner`.
     pub fn new(owner: Tag) -> Self {
         Self { owner, analyzers: Vec::new(), started: 0, too_deep: false, prevented: Vec::new() }
     }
 
-    /// Starts an analyzer, which gets all later data.
+    /// Starts an analyzer, which receives all later data.
     pub fn start(&mut self, cx: &mut Context<'_>, tag: Tag) {
         self.run(cx, vec![(tag, Replay::default())], |_, _| {});
     }
 
-    /// A script asks something of an analyzer in the stream, or of one within that. Returns whether it was found.
-    pub fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        if let InnerRequest::Remove { tag, prevent } = request
+    /// Applies a script's request to an analyzer of the stream or to one nested in that. Returns
+    /// whether it was found.
+    pub fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        if let ScriptRequest::Remove { tag, prevent } = request
             && self.find(tag).is_some()
         {
             self.remove(cx, tag);
@@ -131,22 +134,22 @@ impl Nested {
             return true;
         }
         let mut found = false;
-        self.run(cx, Vec::new(), |a, cx| found = found || a.steer(cx, request));
+        self.run(cx, Vec::new(), |a, cx| found = found || a.handle_request(cx, request));
         found
     }
 
-    /// Bytes of the stream, in order.
+    /// Delivers bytes of the stream, in order.
     pub fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.run(cx, Vec::new(), |a, cx| a.stream(cx, from, data));
     }
 
-    /// The connection is over.
+    /// Ends the analyzers with the connection.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         self.run(cx, Vec::new(), Analyze::finish);
         self.analyzers.clear();
     }
 
-    /// Calls all analyzers, starts those that were asked for, and carries out the rest.
+    /// Calls all analyzers, starts the requested ones and applies the other requests.
     fn run(
         &mut self,
         cx: &mut Context<'_>,
@@ -169,10 +172,10 @@ impl Nested {
             }
         }
         while !starts.is_empty() {
-            // In the order asked; there are never many.
+            // Started in the order of the requests; there are few.
             let (tag, replay) = starts.remove(0);
             let there = self.find(tag).is_some();
-            let is_allowed = cx.env.steering.may_start(tag) && !self.prevented.contains(&tag);
+            let is_allowed = cx.env.activation.may_start(tag) && !self.prevented.contains(&tag);
             if there && tag != Tag::Detector || !is_allowed {
                 continue;
             }
@@ -198,11 +201,11 @@ impl Nested {
             let violations = Violations::default();
             self.analyzers.push(Inner { analyzer, confirmed: false, violations });
         }
-        self.settle(cx, requests);
+        self.apply_requests(cx, requests);
         cx.env.nesting -= 1;
     }
 
-    fn settle(&mut self, cx: &mut Context<'_>, requests: Vec<Request>) {
+    fn apply_requests(&mut self, cx: &mut Context<'_>, requests: Vec<Request>) {
         for request in requests {
             match request {
                 Request::Confirm(tag) => {
@@ -212,7 +215,7 @@ impl Nested {
                         continue;
                     }
                     if tag == self.owner {
-                        // The event of its owner, which has the same name, was another one.
+                        // The owner has the same protocol, whose event it raised for itself.
                         let aid = cx.aid(tag);
                         cx.confirm_instance(tag, aid);
                     } else {
@@ -221,10 +224,10 @@ impl Nested {
                 }
                 Request::Violation { tag, reason, data } => {
                     self.count_violation(cx, tag);
-                    if blames(cx.conn) {
+                    if violation_counts(cx.conn) {
                         self.remove(cx, tag);
                     }
-                    // Its owner has nothing to do with it, but shares its name.
+                    // The nested analyzer shares only its name with the owner.
                     cx.requests.push(if tag == self.owner {
                         Request::Failure { tag, reason, data }
                     } else {
@@ -233,7 +236,7 @@ impl Nested {
                 }
                 Request::Failure { .. } => cx.requests.push(request),
                 Request::Done(tag) => self.remove(cx, tag),
-                // The roles within follow those of the connection.
+                // Nested analyzers have the roles of the connection.
                 Request::Flip | Request::Handled => {}
             }
         }
@@ -328,12 +331,12 @@ mod tests {
         nested.start(&mut h.cx(), Tag::Pop3);
         // After this much data no violation removes the analyzer.
         h.conn.set_payload(Dir::Orig, 11 * 1024);
-        for told in [0, 1, 1] {
-            let lines = if told == 0 { 1000 } else { 1 };
+        for reported in [0, 1, 1] {
+            let lines = if reported == 0 { 1000 } else { 1 };
             nested.stream(&mut h.cx(), Dir::Resp, &b"x\r\n".repeat(lines));
             let rows = h.rows("weird");
             let weirds = rows.iter().filter(|r| r["name"] == "too_many_analyzer_violations");
-            assert_eq!(weirds.filter(|r| r["source"] == "POP3").count(), told);
+            assert_eq!(weirds.filter(|r| r["source"] == "POP3").count(), reported);
         }
         assert_eq!(nested.analyzers.len(), 1);
     }
@@ -343,9 +346,9 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(&mut h.cx(), Tag::Http);
-        let remove = |tag| InnerRequest::Remove { tag, prevent: true };
-        assert!(!nested.steer(&mut h.cx(), remove(Tag::Ssh)));
-        assert!(nested.steer(&mut h.cx(), remove(Tag::Http)));
+        let remove = |tag| ScriptRequest::Remove { tag, prevent: true };
+        assert!(!nested.handle_request(&mut h.cx(), remove(Tag::Ssh)));
+        assert!(nested.handle_request(&mut h.cx(), remove(Tag::Http)));
         nested.start(&mut h.cx(), Tag::Http);
         assert!(nested.analyzers.is_empty());
     }
@@ -354,7 +357,7 @@ mod tests {
     fn scripts_limit_violations() {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let (name, value) = ("max_analyzer_violations", 2);
-        h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+        h.env.apply_command(h.now, gannet_event::Command::Setting { name, value });
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(&mut h.cx(), Tag::Pop3);
         h.conn.set_payload(Dir::Orig, 11 * 1024);

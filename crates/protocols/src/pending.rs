@@ -1,11 +1,11 @@
-//! How much may wait at one connection, by protocol.
+//! Limits of pending items per connection, by protocol.
 
 use crate::Tag;
 use crate::descriptor::Limit;
 use crate::tag::TAGS;
 
-/// Requests without a reply, and the like, that one connection may have: for each protocol whose
-/// [descriptor](crate::descriptor::Entry::pending) declares a limit.
+/// Maximum number of pending items, such as requests without a reply, that one connection may
+/// have: for each protocol whose [descriptor](crate::descriptor::Entry::pending) declares a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending([usize; TAGS]);
 
@@ -22,8 +22,8 @@ impl Pending {
     }
 
     /// Sets the limit of a protocol.
-    pub fn set(&mut self, tag: Tag, most: usize) {
-        self.0[tag as usize] = most;
+    pub fn set(&mut self, tag: Tag, limit: usize) {
+        self.0[tag as usize] = limit;
     }
 }
 

@@ -6,11 +6,12 @@ use crate::Tag;
 use crate::descriptor::Ports;
 use crate::descriptor::entries;
 
-/// GRE in UDP (RFC 8086): of Zeek's `likely_server_ports`, the one of no name of the list.
+/// GRE in UDP (RFC 8086): the only one of Zeek's `likely_server_ports` that no protocol of the
+/// list has.
 const OTHER: Ports = Ports::udp(&[4754]);
 
-/// Whether a server of a known protocol is likely to have this port: it determines the responder if the first packet
-/// does not.
+/// Whether a port is likely to be that of a server of a known protocol: it determines the
+/// responder if the first packet does not.
 #[inline]
 pub(crate) fn is_likely_server_port(proto: Proto, port: u16) -> bool {
     let map = match proto {
@@ -21,7 +22,8 @@ pub(crate) fn is_likely_server_port(proto: Proto, port: u16) -> bool {
     has(map, port)
 }
 
-/// Protocols tried at once on a responder's port, in the order of their names, as in Zeek.
+/// Protocols that are started immediately on a responder's port, in the order of their names, as
+/// in Zeek.
 #[inline]
 pub(crate) fn by_port(proto: Proto, port: u16) -> &'static [Tag] {
     if !is_known_port(proto, port) {
@@ -35,23 +37,23 @@ pub(crate) fn by_port(proto: Proto, port: u16) -> &'static [Tag] {
 
 /// The protocols of each port.
 struct PortTags<const N: usize> {
-    /// Ports in order, each once for each of its protocols.
+    /// Ports in order, repeated for each of their protocols.
     ports: [u16; N],
-    /// The protocol of each.
+    /// The protocol of each element of `ports`.
     tags: [Tag; N],
-    /// Where the ports of each word of a [`PortMap`] begin.
+    /// Index of the first port of each word of a [`PortMap`].
     starts: [u8; 1024],
 }
 
 static TCP_TAGS: PortTags<{ count(Proto::Tcp) }> = PortTags::new(Proto::Tcp);
 static UDP_TAGS: PortTags<{ count(Proto::Udp) }> = PortTags::new(Proto::Udp);
 
-/// Pairs of a port and a protocol.
+/// Number of pairs of a port and a protocol.
 const fn count(proto: Proto) -> usize {
     let all = entries();
     let (mut i, mut count) = (0, 0);
     while i < all.len() {
-        count += of(&all[i].ports, proto).len();
+        count += of_transport(&all[i].ports, proto).len();
         i += 1;
     }
     count
@@ -63,10 +65,10 @@ impl<const N: usize> PortTags<N> {
         let (mut ports, mut tags) = ([0; N], [all[0].tag; N]);
         let (mut i, mut len) = (0, 0);
         while i < all.len() {
-            let its = of(&all[i].ports, proto);
+            let its = of_transport(&all[i].ports, proto);
             let mut j = 0;
             while j < its.len() {
-                // Moves up what comes behind it.
+                // Moves the following elements up.
                 let mut at = len;
                 while at > 0 {
                     let other = (ports[at - 1], all[tags[at - 1] as usize].name);
@@ -104,7 +106,7 @@ impl<const N: usize> PortTags<N> {
     }
 }
 
-/// Whether a port and the name of a protocol come before others.
+/// Whether the pair of a port and a protocol name `a` sorts before `b`.
 const fn is_before(a: (u16, &str), b: (u16, &str)) -> bool {
     if a.0 != b.0 {
         return a.0 < b.0;
@@ -117,7 +119,8 @@ const fn is_before(a: (u16, &str), b: (u16, &str)) -> bool {
     i < b.len() && (i == a.len() || a[i] < b[i])
 }
 
-/// Whether a protocol is tried at once on a port. Not all of these ports determine the server side.
+/// Whether a protocol is started immediately on a port. Not all of these ports identify the
+/// server.
 #[inline]
 fn is_known_port(proto: Proto, port: u16) -> bool {
     let map = match proto {
@@ -141,23 +144,24 @@ fn has(map: &PortMap, port: u16) -> bool {
     map[usize::from(port >> 6)] >> (port & 63) & 1 != 0
 }
 
-/// The ports of all entries: those of servers, or those on which analyzers are tried at once.
+/// Bitmap of the ports of all entries: those of servers, or those on which analyzers are started
+/// immediately.
 const fn bitmap(servers: bool, proto: Proto) -> PortMap {
     let mut map = [0; 1024];
     if servers {
-        add(&mut map, of(&OTHER, proto));
+        add(&mut map, of_transport(&OTHER, proto));
     }
     let all = entries();
     let mut i = 0;
     while i < all.len() {
         let ports = if servers { all[i].likely() } else { &all[i].ports };
-        add(&mut map, of(ports, proto));
+        add(&mut map, of_transport(ports, proto));
         i += 1;
     }
     map
 }
 
-const fn of(ports: &Ports, proto: Proto) -> &'static [u16] {
+const fn of_transport(ports: &Ports, proto: Proto) -> &'static [u16] {
     match proto {
         Proto::Tcp => ports.tcp,
         _ => ports.udp,

@@ -5,8 +5,8 @@
 
 /// Calls a macro with the list.
 ///
-/// A line for each folder: its tags in the order of its descriptor, each with the type of the analyzer, if it has one.
-/// Beginnings of connections are tried in the order of the list.
+/// One line per folder: its tags in the order of its descriptor, each with the type of its
+/// analyzer, if it has one. Detection patterns are tried in the order of the list.
 macro_rules! with_protocols {
     ($then:ident) => {
         $then! {

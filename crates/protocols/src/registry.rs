@@ -1,14 +1,14 @@
 //! All protocols: their [descriptors](Descriptor), and one enum that holds any analyzer.
 //!
-//! This file imports every protocol, and no protocol imports it. What they ask of all descriptors comes through
-//! [`Registered`], analyzers within analyzers through [`Dispatched`]: both are traits of a file below, which are implemented
-//! here.
+//! This file imports every protocol, and no protocol imports it. Protocols access the descriptors
+//! through [`Registered`], and analyzers nested in analyzers through [`Dispatched`]: traits of
+//! modules that protocols may import, implemented here.
 
 use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::analyze::AnyAnalyzer;
 use crate::analyze::Dispatched;
 use crate::descriptor::Descriptor;
@@ -16,8 +16,8 @@ use crate::descriptor::Registered;
 use crate::tag::Tag;
 use crate::tag::analyzed;
 
-/// How the enum of all analyzers holds one: boxed, so that it stays small, unless the analyzer is
-/// small itself and so common that another allocation would be felt.
+/// How the enum of all analyzers stores one: boxed, so that the enum stays small, unless the
+/// analyzer is small itself and so common that another allocation would cost measurable time.
 macro_rules! held {
     ($ty:ty) => { Box<$ty> };
     ($ty:ty, inline) => { $ty };
@@ -98,8 +98,8 @@ macro_rules! protocols {
             fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::suspend(a, cx), )?)*)* }
             }
-            fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::steer(a, cx, request), )?)*)* }
+            fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+                match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::handle_request(a, cx, request), )?)*)* }
             }
             fn finish(&mut self, cx: &mut Context<'_>) {
                 match self { $($($( Self::$tag(a) => <crate::$module::$ty as Analyze>::finish(a, cx), )?)*)* }
@@ -108,14 +108,14 @@ macro_rules! protocols {
     };
 }
 
-/// A separate function for each analyzer: inlined into the dispatch, all would save the registers
-/// and stack that the largest needs.
+/// One function per analyzer that is not inlined: inlined into the dispatch, every call would save
+/// the registers and reserve the stack that the largest analyzer needs.
 #[inline(never)]
 fn stream<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
     a.stream(cx, from, data);
 }
 
-/// The same for datagrams.
+/// Like [`stream`], for datagrams.
 #[inline(never)]
 fn datagram<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8], len: u32) {
     a.datagram(cx, from, data, len);

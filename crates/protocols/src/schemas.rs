@@ -1,4 +1,4 @@
-//! The logs of protocols, and those of no protocol.
+//! The schemas of all logs of this crate.
 
 use gannet_base::Time;
 use gannet_event::Sinks;
@@ -12,7 +12,7 @@ use crate::policy;
 use crate::weird;
 use crate::weird::Weirds;
 
-/// Logs that this crate writes and that belong to no protocol.
+/// Logs of this crate that belong to no protocol.
 const OTHERS: &[Log] = &[
     Log::of::<failure::AnalyzerRow<'_>>().stream("Analyzer::Logging::LOG"),
     Log::of::<policy::CertificateRow<'_>>().stream("Known::CERTS_LOG"),
@@ -36,7 +36,7 @@ pub fn schemas() -> Vec<Schema> {
     logs().map(|log| (log.schema)()).collect()
 }
 
-/// A row had to be cut to the limits of its stream.
+/// Reports a row that was cut to the limits of its log stream.
 #[cold]
 pub(crate) fn report_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &str, cut: Cut) {
     let stream = stream_name(path);
@@ -48,7 +48,7 @@ pub(crate) fn report_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path:
     }
 }
 
-/// The stream of a log by the name that Zeek's scripts have for it.
+/// The name of a log's stream in Zeek's scripts.
 fn stream_name(path: &str) -> String {
     match path {
         // Other crates declare these.

@@ -13,7 +13,8 @@ macro_rules! tags {
     ($( $module:ident { $( $tag:ident $( : $ty:ident $($how:ident)? )? ),* } )*) => {
         /// A protocol.
         ///
-        /// What a [descriptor](crate::descriptor) says of it are methods that the [registry](crate::registry) implements.
+        /// The properties that its [descriptor](crate::descriptor) declares are methods that the
+        /// [registry](crate::registry) implements.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Tag { $($( #[doc = concat!("A name of `", stringify!($module), "`.")] $tag, )*)* }
@@ -22,7 +23,7 @@ macro_rules! tags {
             /// All protocols.
             pub const ALL: &[Self] = &[ $($( Self::$tag, )*)* ];
 
-            /// Whether there is an analyzer behind the name.
+            /// Whether the name has an analyzer.
             pub fn has_analyzer(self) -> bool {
                 match self { $($($( Self::$tag => analyzed!($ty, true), )?)*)* _ => false }
             }

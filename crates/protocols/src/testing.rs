@@ -30,24 +30,24 @@ pub(crate) struct Harness {
     pub(crate) env: Env,
     pub(crate) requests: Vec<Request>,
     pub(crate) starts: Vec<(Tag, Replay)>,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     texts: Arc<Mutex<Texts>>,
 }
 
-/// Texts by list.
+/// Texts of the lists of scripts, as pairs of list and text.
 type Texts = Vec<(&'static str, &'static str)>;
 
-/// Notes events as lines, and knows texts of logins.
-struct Heard(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
+/// Listener that records events as lines and decides about texts of logins.
+struct RecordingListener(Arc<Mutex<Vec<String>>>, Arc<Mutex<Texts>>);
 
-impl Listener for Heard {
+impl Listener for RecordingListener {
     fn event(&mut self, event: &Raised<'_>) {
         let mut line = Vec::new();
         gannet_event::write_json(&mut line, event);
         let line = String::from_utf8(line).unwrap();
         let (_, args) = line.split_once("\"args\":{").unwrap();
         let args = match args.split_once(":{\"id\":") {
-            Some((_, conn)) => behind(conn),
+            Some((_, conn)) => after_record(conn),
             None => args,
         };
         let args = args.strip_suffix("}}").unwrap().trim_start_matches(',');
@@ -68,8 +68,8 @@ impl Listener for Heard {
     }
 }
 
-/// What follows the record that the text begins within.
-fn behind(record: &str) -> &str {
+/// The part of a JSON record after a nested record; `record` begins within the nested one.
+fn after_record(record: &str) -> &str {
     let mut depth = 1;
     let end = record.find(|c| {
         depth += match c {
@@ -100,25 +100,25 @@ impl Harness {
             env: Env::new(Options::default(), logs.into(), Files::new(uids), uids),
             requests: Vec::new(),
             starts: Vec::new(),
-            heard: Arc::default(),
+            received: Arc::default(),
             texts: Arc::default(),
         }
     }
 
-    /// From now on, events whose names begin like this have a listener.
+    /// Adds a listener for the events whose names begin with `prefix`.
     pub(crate) fn listen(&mut self, prefix: &str) {
-        // Each weird is counted, and each state of a login noted, by an event of its own besides.
+        // Excludes the events that only count weirds or note states of logins.
         let interest = Interest::of(crate::events::all(), |decl| {
             let is_own = matches!(decl.name, "gannet::weird_seen" | "gannet::login_state");
             decl.name.starts_with(prefix) && (!is_own || decl.name == prefix)
         });
         self.env.logs.events = Events::new(
             interest,
-            Box::new(Heard(Arc::clone(&self.heard), Arc::clone(&self.texts))),
+            Box::new(RecordingListener(Arc::clone(&self.received), Arc::clone(&self.texts))),
         );
     }
 
-    /// From now on, lists of scripts have these texts.
+    /// Puts these texts into the lists of scripts.
     pub(crate) fn answer(&mut self, texts: &[(&'static str, &'static str)]) {
         *self.texts.lock().unwrap() = texts.to_vec();
     }
@@ -126,10 +126,10 @@ impl Harness {
     /// The events since the last call: name, and arguments as JSON without the connection.
     pub(crate) fn events(&mut self) -> Vec<String> {
         self.env.logs.events.drain();
-        std::mem::take(&mut *self.heard.lock().unwrap())
+        std::mem::take(&mut *self.received.lock().unwrap())
     }
 
-    /// The view an analyzer gets.
+    /// The context of a call of an analyzer.
     pub(crate) fn cx(&mut self) -> Context<'_> {
         Context {
             confirmed: None,
@@ -163,12 +163,12 @@ impl Harness {
 
     /// The violations that were reported, and why.
     pub(crate) fn violations(&self) -> Vec<(Tag, String)> {
-        let told = self.requests.iter().filter_map(|r| match r {
+        let reported = self.requests.iter().filter_map(|r| match r {
             Request::Violation { tag, reason, .. } => {
                 Some((*tag, String::from_utf8_lossy(reason).into_owned()))
             }
             _ => None,
         });
-        told.collect()
+        reported.collect()
     }
 }

@@ -1,7 +1,7 @@
-//! tunnel.log, and the tunnels that are known.
+//! tunnel.log, and the known tunnels.
 //!
-//! Tunnels are [registered](Tunnels::register) by the walk through the layers when a connection
-//! begins inside of one, and by an analyzer when its protocol asks a proxy to relay a stream.
+//! The packet decoder [registers](Tunnels::register) a tunnel when a connection begins within it,
+//! and an analyzer does when its protocol requests a proxy to relay a stream.
 
 pub mod events;
 pub mod gtpv1;
@@ -39,7 +39,7 @@ use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::ViolationInfo;
 
-/// What the rest of gannet knows of tunnels.
+/// Declares the tunnel analyzers.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {
@@ -77,9 +77,9 @@ gannet_log::row! {
     pub struct TunnelRow = "tunnel" {
         /// Time of the row.
         ts: Time = "ts",
-        /// The connection that is the tunnel; unset where several make up one (proxies).
+        /// The connection that is the tunnel; unset if it consists of several (proxies).
         uid: Option<Uid> = "uid",
-        /// Its ends.
+        /// Originator and responder of the tunnel.
         id: ConnId = "id",
         /// Kind of tunnel.
         tunnel_type: Enum = "tunnel_type",
@@ -91,9 +91,9 @@ gannet_log::row! {
 /// A tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnel {
-    /// The connection that it is, if it is one.
+    /// The connection that is the tunnel; `None` if it is not a single connection.
     pub uid: Option<Uid>,
-    /// Its ends.
+    /// Originator and responder of the tunnel.
     pub id: ConnId,
     /// IP protocol of the packets that carry it.
     pub ip_proto: u8,
@@ -101,11 +101,11 @@ pub struct Tunnel {
     pub kind: &'static str,
 }
 
-/// A tunnel without new connections inside is forgotten after this.
+/// A tunnel without new inner connections expires after this time.
 const EXPIRE: Interval = Interval::from_secs(3600);
-/// How often the table is looked through for what expired, by the times of packets.
+/// Interval, by the times of packets, at which the table is checked for expired tunnels.
 const SWEEP: Interval = Interval::from_secs(10);
-/// Tunnels that are remembered; more are logged each time they are met.
+/// Maximum number of tunnels in the table; further ones are logged whenever they are seen.
 const MAX: usize = 100_000;
 
 /// The tunnels of a shard.
@@ -114,7 +114,7 @@ pub struct Tunnels {
     active: HashMap<ConnId, Active, KeyedHash>,
     registered: u64,
     next_sweep: Time,
-    /// When the table was looked through first.
+    /// Time of the first check for expired tunnels.
     first: Option<Time>,
     deferred: Queue<Item>,
 }
@@ -123,30 +123,30 @@ pub struct Tunnels {
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
-    what: Seen,
+    action: Seen,
 }
 
 #[derive(Clone, Debug)]
 enum Seen {
     Used(Tunnel),
     Closed(ConnId, Uid),
-    Look,
+    Check,
 }
 
 struct Active {
     tunnel: Tunnel,
-    /// In whole seconds from the first look on: as precise as its age is taken.
+    /// Time of last use, in whole seconds since the first check: the resolution of the age.
     used: Time,
     number: u64,
 }
 
 impl Tunnels {
-    /// Something new goes through a tunnel: the tunnel is logged if it is not known yet. Returns whether it certainly is
-    /// not.
+    /// Registers that a new connection goes through a tunnel: the tunnel is logged if it is not
+    /// known yet. Returns whether it is certainly unknown.
     pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) -> bool {
         if logs.key().is_some() {
             logs.events.record_end();
-            self.deferred.push(logs, Item { now, what: Seen::Used(tunnel) });
+            self.deferred.push(logs, Item { now, action: Seen::Used(tunnel) });
             return false;
         }
         let first = self.first.unwrap_or(now);
@@ -161,20 +161,21 @@ impl Tunnels {
             self.active.insert(tunnel.id, Active { tunnel, used, number });
         }
         log(logs, now, &tunnel, "Tunnel::DISCOVER");
-        // A handler of the inner connection's event looks up the outer one. Those of scripts do it themselves.
+        // A handler of the inner connection's event looks up the outer connection. The handlers of
+        // scripts do it themselves.
         if !logs.events.wants::<WatchedConnection>()
             && let Some(outer) = tunnel.uid.and_then(|uid| logs.events.known_connection(uid))
         {
-            logs.events.at_end_behind(outer);
+            logs.events.show_end_after(outer);
         }
         true
     }
 
-    /// A connection ended: if it was a tunnel, that is logged with the time `now`: of the packet that
-    /// ended it, or of the next one where it had been silent for too long.
+    /// Logs the end of a tunnel, if the connection that ended was one. `now` is the time of the
+    /// packet that ended it, or of the next packet if the connection timed out.
     pub fn close(&mut self, logs: &mut Sinks, now: Time, id: &ConnId, uid: Uid) {
         if logs.key().is_some() {
-            return self.deferred.push(logs, Item { now, what: Seen::Closed(*id, uid) });
+            return self.deferred.push(logs, Item { now, action: Seen::Closed(*id, uid) });
         }
         if self.active.get(id).is_some_and(|a| a.tunnel.uid == Some(uid))
             && let Some(active) = self.active.remove(id)
@@ -183,11 +184,11 @@ impl Tunnels {
         }
     }
 
-    /// Forgets tunnels that nothing new came through.
+    /// Removes tunnels without new inner connections.
     ///
-    /// A look is due by the time `now` to which the timers have come, and judges by that of the next
-    /// `packet`: behind a long silence a tunnel is forgotten before its own connection ends of it.
-    /// Returns whether there was a look.
+    /// A check is due by the timers' time `now` and compares with the time of the next `packet`:
+    /// after a long silence a tunnel expires before its own connection times out. Returns whether
+    /// a check was made.
     #[inline]
     pub fn expire(&mut self, logs: &mut Sinks, now: Time, packet: Time) -> bool {
         let due = now >= self.next_sweep;
@@ -197,12 +198,12 @@ impl Tunnels {
         due
     }
 
-    /// When [`expire`](Self::expire) has something to do next.
+    /// Time at which [`expire`](Self::expire) next has work.
     pub(crate) fn next_due(&self) -> Time {
         self.next_sweep
     }
 
-    /// Another shard decides when to look for expired tunnels.
+    /// Disables the check: another shard decides when tunnels expire.
     pub(crate) fn never_expire(&mut self) {
         self.next_sweep = Time::MAX;
     }
@@ -212,14 +213,15 @@ impl Tunnels {
         &mut self.deferred
     }
 
-    /// Carries out an item that a shard deferred. Returns the time, if the item is a search for expired tunnels.
+    /// Applies an item that a shard deferred. Returns the time if the item is a check for expired
+    /// tunnels.
     pub fn decide(&mut self, logs: &mut Sinks, item: &Item) -> Option<Time> {
-        match &item.what {
+        match &item.action {
             Seen::Used(tunnel) => {
                 self.register(logs, item.now, *tunnel);
             }
             Seen::Closed(id, uid) => self.close(logs, item.now, id, *uid),
-            Seen::Look => {
+            Seen::Check => {
                 self.sweep(logs, item.now);
                 return Some(item.now);
             }
@@ -233,7 +235,7 @@ impl Tunnels {
         let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
         if let Some(key) = logs.key() {
             logs.set_key(Key { due, tie: 0, ..key });
-            return self.deferred.push(logs, Item { now: packet, what: Seen::Look });
+            return self.deferred.push(logs, Item { now: packet, action: Seen::Check });
         }
         let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE < packet);
         let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();
@@ -247,7 +249,7 @@ impl Tunnels {
 }
 
 impl Tunnel {
-    /// Transport of the connection that is the tunnel; tunnels between hosts have none.
+    /// Transport of the connection that is the tunnel; unknown for tunnels between hosts.
     #[must_use]
     pub fn proto(&self) -> Proto {
         match self.ip_proto {
@@ -257,14 +259,14 @@ impl Tunnel {
         }
     }
 
-    /// As events carry it.
+    /// The record that events carry.
     fn record(&self) -> EncapsulatingConn {
         let cid = Id4(self.id, self.proto(), self.ip_proto);
         EncapsulatingConn { cid, tunnel_type: TunnelType(self.kind), uid: self.uid }
     }
 }
 
-/// Raises the event of a connection that comes through other tunnels than before, the outermost first.
+/// Raises the event of a connection whose enclosing tunnels changed; the outermost is first.
 pub fn raise_changed<'a>(
     sinks: &mut Sinks,
     conn: &Conn,
@@ -276,7 +278,7 @@ pub fn raise_changed<'a>(
     }
 }
 
-/// Raises the event of a connection that turns out to be a tunnel.
+/// Raises the event of a connection that is confirmed as a tunnel.
 pub fn raise_confirmation(sinks: &mut Sinks, conn: &Conn, tag: Tag) {
     if sinks.events.wants::<AnalyzerConfirmationInfo>() {
         let c = mention(sinks, conn);
@@ -286,7 +288,7 @@ pub fn raise_confirmation(sinks: &mut Sinks, conn: &Conn, tag: Tag) {
     }
 }
 
-/// Raises the event of a connection that is not the tunnel that it seems.
+/// Raises the event of a connection that violates its tunnel protocol.
 pub fn raise_violation(sinks: &mut Sinks, conn: &Conn, tag: Tag, reason: &str, data: &[u8]) {
     if sinks.events.wants::<AnalyzerViolationInfo<'_>>() {
         let c = mention(sinks, conn);
@@ -325,7 +327,8 @@ mod tests {
         let at = Time::from_secs;
         h.env.expire(at(3590), at(3601));
         assert_eq!(h.rows("tunnel").len(), 1);
-        // The next look is due ten seconds after that packet, and judges by the one that comes.
+        // The next check is due ten seconds after that packet, and compares with the time of the
+        // next packet.
         h.env.expire(at(3610), at(9000));
         assert_eq!(h.rows("tunnel").len(), 1);
         h.env.expire(at(3611), at(9000));
@@ -340,7 +343,7 @@ mod tests {
         h.env.expire(at(1.0), at(1.0));
         h.now = at(11.9);
         h.cx().register_tunnel("Tunnel::SOCKS");
-        // Used in the eleventh second, which is over an hour ago.
+        // Used in the eleventh second, which is more than an hour ago.
         h.env.expire(at(3611.5), at(3611.5));
         assert_eq!(h.rows("tunnel").len(), 2);
     }

@@ -1,36 +1,36 @@
-//! Which violations of protocols count.
+//! Which protocol violations count.
 
 use gannet_base::Proto;
 use gannet_flow::Conn;
 
-use crate::steering::Steering;
+use crate::activation::Activation;
 
 /// After this many bytes a confirmed protocol is not removed for a violation.
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 
-/// Violations of one analyzer that count; the next one is reported once. Scripts change it with
-/// `max_analyzer_violations`.
+/// Maximum number of violations of one analyzer that count; the next one is reported once. The
+/// script option `max_analyzer_violations` changes it.
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 
-/// The same, as scripts have it: 65,534 at the most.
-pub(crate) fn max_violations(steering: &Steering) -> u16 {
-    let most = steering.setting("max_analyzer_violations", u64::from(MAX_VIOLATIONS));
-    u16::try_from(most).map_or(u16::MAX - 1, |most| most.min(u16::MAX - 1))
+/// The limit that scripts set, at most 65,534, or the default.
+pub(crate) fn max_violations(activation: &Activation) -> u16 {
+    let limit = activation.setting("max_analyzer_violations", u64::from(MAX_VIOLATIONS));
+    u16::try_from(limit).map_or(u16::MAX - 1, |limit| limit.min(u16::MAX - 1))
 }
 
-/// Whether a violation counts: early, and on a complete stream, since missing data may be its
+/// Whether a violation counts: early, and on a stream without gaps, since missing data may be its
 /// cause.
-pub(crate) fn blames(conn: &Conn) -> bool {
+pub(crate) fn violation_counts(conn: &Conn) -> bool {
     !is_incomplete(conn) && !is_long(conn)
 }
 
-/// Whether so much was sent that violations do not count any more.
+/// Whether the connection is so long that violations no longer count.
 #[inline]
 pub(crate) fn is_long(conn: &Conn) -> bool {
     conn.payload() > IGNORE_VIOLATIONS_AFTER
 }
 
-/// Whether a part of the stream was missed.
+/// Whether a part of the stream is missing.
 pub(crate) fn is_incomplete(conn: &Conn) -> bool {
     conn.proto == Proto::Tcp && (conn.is_partial() || conn.has_gap())
 }

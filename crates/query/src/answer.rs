@@ -1,4 +1,4 @@
-//! The rows that a query returns.
+//! The result of a query.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,23 +25,22 @@ use tokio::sync::mpsc::channel;
 use crate::Error;
 use crate::ErrorKind;
 
-/// How often a query that computes is asked whether it was cancelled.
-const CANCEL: Duration = Duration::from_millis(20);
+/// How often `Answer::next` checks for cancellation while it waits.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The rows of a query, batch by batch. What is not read is not computed.
+/// The result of a query, as a sequence of batches that are computed as they are read.
 pub struct Answer {
     sql: String,
     schema: SchemaRef,
     batches: Receiver<Result<RecordBatch, DataFusionError>>,
-    /// There until the answer is dropped. Each query has threads of its own: a query that is abandoned may keep its threads for
-    /// a while.
+    /// `None` only while the answer is dropped. Each query has its own threads, because an abandoned query may occupy
+    /// them for a while.
     runtime: Option<Runtime>,
     stop: Arc<AtomicBool>,
 }
 
 impl Answer {
-    /// Starts a query. It computes in threads of its own, so that a caller who cancels it does not wait for the step
-    /// that is computed.
+    /// Starts a query in its own threads, so that a caller who cancels it does not wait for the current step.
     pub(crate) fn start(
         sql: &str,
         mut stream: SendableRecordBatchStream,
@@ -49,12 +48,12 @@ impl Answer {
         runtime: Runtime,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        let schema = labelled(&stream.schema(), labels);
-        let (to, batches) = channel(1);
+        let schema = label_columns(&stream.schema(), labels);
+        let (sender, batches) = channel(1);
         runtime.spawn(async move {
             while let Some(batch) = stream.next().await {
-                // The answer was dropped: so is the stream, which ends the analysis of captures.
-                if to.send(batch).await.is_err() {
+                // The answer was dropped. Dropping the stream ends the analysis of captures.
+                if sender.send(batch).await.is_err() {
                     break;
                 }
             }
@@ -62,22 +61,22 @@ impl Answer {
         Self { sql: sql.to_owned(), schema, batches, runtime: Some(runtime), stop }
     }
 
-    /// The columns.
+    /// Returns the schema of the result.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// The next rows; `None` at the end. Waits for them.
+    /// Waits for the next batch; returns `None` at the end.
     ///
     /// # Errors
-    /// Where the query fails, or is cancelled.
+    /// If the query fails, or is cancelled.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator of results would go on after an error"
     )]
     pub fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
         let Self { sql, schema, batches, stop, .. } = self;
-        // Timers of the runtime stand still while all its threads compute a step that does not yield.
+        // The runtime's timers do not fire while all its threads are busy, so this thread parks itself with a timeout.
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
         loop {
@@ -85,11 +84,11 @@ impl Answer {
                 return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
             }
             match batches.poll_recv(&mut context) {
-                Poll::Pending => std::thread::park_timeout(CANCEL),
+                Poll::Pending => std::thread::park_timeout(CANCEL_INTERVAL),
                 Poll::Ready(None) => return Ok(None),
                 Poll::Ready(Some(Ok(batch))) if batch.num_rows() == 0 => {}
                 Poll::Ready(Some(Ok(batch))) => {
-                    return named(batch, schema).map(Some).map_err(|e| Error::of(&e, sql));
+                    return rename_columns(batch, schema).map(Some).map_err(|e| Error::of(&e, sql));
                 }
                 Poll::Ready(Some(Err(error))) => return Err(Error::of(&error, sql)),
             }
@@ -98,7 +97,7 @@ impl Answer {
 }
 
 impl Drop for Answer {
-    /// A step that is computed runs to its end in the threads of the query, and nothing waits for it.
+    /// Does not wait for the step that the query's threads compute.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -106,7 +105,7 @@ impl Drop for Answer {
     }
 }
 
-/// Wakes the thread that waits for rows.
+/// Wakes a thread that waits for rows.
 struct Unpark(std::thread::Thread);
 
 impl Wake for Unpark {
@@ -115,8 +114,8 @@ impl Wake for Unpark {
     }
 }
 
-/// The batch with the names of the schema.
-fn named(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, DataFusionError> {
+/// Renames the columns of a batch to those of the schema.
+fn rename_columns(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, DataFusionError> {
     let (own, columns, rows) = batch.into_parts();
     let name = |(field, named): (&Arc<Field>, &Arc<Field>)| {
         if field.name() == named.name() {
@@ -130,8 +129,8 @@ fn named(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, DataFusionE
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// The schema with labels where there are any. Of columns with the same name, the later ones have a number behind it.
-fn labelled(schema: &SchemaRef, labels: Vec<Option<String>>) -> SchemaRef {
+/// Replaces column names by labels if given. A number is appended to repeated names.
+fn label_columns(schema: &SchemaRef, labels: Vec<Option<String>>) -> SchemaRef {
     let mut names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     if labels.len() == names.len() {
         let labels = names.iter().cloned().zip(labels);
@@ -146,7 +145,7 @@ fn labelled(schema: &SchemaRef, labels: Vec<Option<String>>) -> SchemaRef {
         let mut unique = name.clone();
         let mut number = 0;
         while !seen.insert(unique.clone()) {
-            // A column that is called like this itself keeps its name.
+            // Skips a name that another column has.
             loop {
                 number += 1;
                 unique = format!("{name}_{number}");

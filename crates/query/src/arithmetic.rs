@@ -1,8 +1,8 @@
-//! Operators on numbers and times that DataFusion has not, or not like this.
+//! Operators on numbers and times that DataFusion lacks or defines differently.
 //!
-//! Integers of all widths are added, subtracted and multiplied as bigints, and a result that is none is an error. The
-//! difference of two times is a number of seconds, as intervals of logs are; seconds are added to times and subtracted
-//! from them; times are compared with texts and with seconds since 1970.
+//! Integers of all widths are added, subtracted and multiplied as 64-bit integers, and an overflow is an error. The
+//! difference of two times is a number of seconds, like the intervals in logs. Seconds can be added to times and
+//! subtracted from them. Times can be compared with strings and with seconds since 1970.
 
 use std::sync::Arc;
 
@@ -42,30 +42,30 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use crate::Error;
 use crate::functions::as_array;
 
-/// The type of times.
+/// Returns the type of times.
 pub(crate) fn utc() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// What an operator does.
+/// Operation of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operation {
-    /// Two bigints.
+    /// Add, subtract or multiply two 64-bit integers.
     Add,
     Subtract,
     Multiply,
-    /// A time and seconds.
-    Later,
-    Earlier,
-    /// Two times.
-    Seconds,
-    /// A number of seconds since 1970.
-    Time,
-    /// A time, or a span of time.
+    /// Add seconds to a time, or subtract them from it.
+    AddSeconds,
+    SubtractSeconds,
+    /// Subtract two times.
+    Difference,
+    /// Convert seconds since 1970 to a time.
+    ToTime,
+    /// Convert a time or an interval to seconds.
     Epoch,
 }
 
-/// An operator as a function.
+/// An operator implemented as a scalar function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Operator {
     operation: Operation,
@@ -75,7 +75,7 @@ pub(crate) struct Operator {
 impl Operator {
     pub(crate) fn new(operation: Operation) -> Self {
         let count = match operation {
-            Operation::Time | Operation::Epoch => 1,
+            Operation::ToTime | Operation::Epoch => 1,
             _ => 2,
         };
         Self { operation, signature: Signature::any(count, Volatility::Immutable) }
@@ -90,10 +90,10 @@ impl Operator {
 impl ScalarUDFImpl for Operator {
     fn name(&self) -> &str {
         match self.operation {
-            Operation::Add | Operation::Later => "+",
-            Operation::Subtract | Operation::Earlier | Operation::Seconds => "-",
+            Operation::Add | Operation::AddSeconds => "+",
+            Operation::Subtract | Operation::SubtractSeconds | Operation::Difference => "-",
             Operation::Multiply => "*",
-            Operation::Time => "to_timestamp",
+            Operation::ToTime => "to_timestamp",
             Operation::Epoch => "epoch",
         }
     }
@@ -113,8 +113,8 @@ impl ScalarUDFImpl for Operator {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match self.operation {
             Operation::Add | Operation::Subtract | Operation::Multiply => DataType::Int64,
-            Operation::Later | Operation::Earlier | Operation::Time => utc(),
-            Operation::Seconds => DataType::Float64,
+            Operation::AddSeconds | Operation::SubtractSeconds | Operation::ToTime => utc(),
+            Operation::Difference => DataType::Float64,
             Operation::Epoch => match types {
                 [ty] if ty.is_numeric() || ty.is_temporal() || ty.is_null() => DataType::Float64,
                 _ => {
@@ -128,9 +128,9 @@ impl ScalarUDFImpl for Operator {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let wide = |value: &ColumnarValue| value.cast_to(&DataType::Int64, None);
         let values = &args.args;
-        let [first, rest @ ..] = &values[..] else { return Err(missing()) };
+        let [first, rest @ ..] = &values[..] else { return Err(missing_operand()) };
         if let Some(second) = rest.first() {
-            let checked = |f: fn(&dyn Datum, &dyn Datum) -> Kernel| {
+            let checked = |f: fn(&dyn Datum, &dyn Datum) -> KernelResult| {
                 let (left, right) = (wide(first)?, wide(second)?);
                 apply(&left, &right, f).map_err(overflow)
             };
@@ -150,13 +150,13 @@ impl ScalarUDFImpl for Operator {
     }
 }
 
-type Kernel = std::result::Result<ArrayRef, ArrowError>;
+type KernelResult = std::result::Result<ArrayRef, ArrowError>;
 
-fn missing() -> DataFusionError {
+fn missing_operand() -> DataFusionError {
     DataFusionError::Internal("an operator without operands".to_owned())
 }
 
-/// The error of an integer that is none of 64 bits; others stay as they are.
+/// Converts the error of an integer overflow; other errors are returned unchanged.
 fn overflow(error: DataFusionError) -> DataFusionError {
     let DataFusionError::ArrowError(inner, _) = &error else { return error };
     let ArrowError::ArithmeticOverflow(text) = &**inner else { return error };
@@ -166,20 +166,25 @@ fn overflow(error: DataFusionError) -> DataFusionError {
 }
 
 fn evaluate(operation: Operation, arrays: &[ArrayRef]) -> Result<ArrayRef> {
-    let [first, rest @ ..] = arrays else { return Err(missing()) };
+    let [first, rest @ ..] = arrays else { return Err(missing_operand()) };
     Ok(match operation {
-        Operation::Epoch => seconds(first)?,
-        Operation::Time => {
+        Operation::Epoch => to_seconds(first)?,
+        Operation::ToTime => {
             let seconds = cast(first, &DataType::Float64)?;
             let zero: ArrayRef = Arc::new(
                 TimestampMicrosecondArray::from(vec![0; seconds.len()]).with_timezone("UTC"),
             );
-            shifted(&zero, &seconds, 1.0)?
+            shift_times(&zero, &seconds, 1.0)?
         }
-        Operation::Later => shifted(first, rest.first().ok_or_else(missing)?, 1.0)?,
-        Operation::Earlier => shifted(first, rest.first().ok_or_else(missing)?, -1.0)?,
+        Operation::AddSeconds => {
+            shift_times(first, rest.first().ok_or_else(missing_operand)?, 1.0)?
+        }
+        Operation::SubtractSeconds => {
+            shift_times(first, rest.first().ok_or_else(missing_operand)?, -1.0)?
+        }
         _ => {
-            let times = [cast(first, &utc())?, cast(rest.first().ok_or_else(missing)?, &utc())?];
+            let times =
+                [cast(first, &utc())?, cast(rest.first().ok_or_else(missing_operand)?, &utc())?];
             let (left, right): (&TimestampMicrosecondArray, &TimestampMicrosecondArray) =
                 (as_array(&times, 0)?, as_array(&times, 1)?);
             let between = |(left, right): (Option<i64>, Option<i64>)| {
@@ -190,15 +195,15 @@ fn evaluate(operation: Operation, arrays: &[ArrayRef]) -> Result<ArrayRef> {
     })
 }
 
-/// Times moved by seconds, to the microsecond.
-fn shifted(times: &ArrayRef, by: &ArrayRef, sign: f64) -> Result<ArrayRef> {
+/// Adds seconds to times, or subtracts them, rounded to microseconds.
+fn shift_times(times: &ArrayRef, by: &ArrayRef, sign: f64) -> Result<ArrayRef> {
     let arrays = [cast(times, &utc())?, cast(by, &DataType::Float64)?];
     let (times, by): (&TimestampMicrosecondArray, &Float64Array) =
         (as_array(&arrays, 0)?, as_array(&arrays, 1)?);
     let shift = |(time, by): (Option<i64>, Option<f64>)| -> Result<Option<i64>> {
         let (Some(time), Some(by)) = (time, by) else { return Ok(None) };
         let micros = (by * sign * 1e6).round();
-        // A double of this size is a number of 64 bits.
+        // A double in this range fits in 64 bits.
         let moved = (micros.abs() < 9.2e18).then(|| time.checked_add(micros as i64)).flatten();
         match moved {
             Some(moved) => Ok(Some(moved)),
@@ -209,8 +214,8 @@ fn shifted(times: &ArrayRef, by: &ArrayRef, sign: f64) -> Result<ArrayRef> {
     Ok(Arc::new(moved.with_timezone("UTC")))
 }
 
-/// Seconds of times since 1970, and of spans of time.
-fn seconds(values: &ArrayRef) -> Result<ArrayRef> {
+/// Converts times to seconds since 1970, and intervals to seconds.
+fn to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
     let micros = |ty: DataType| -> Result<ArrayRef> {
         let whole = cast(&cast(values, &ty)?, &DataType::Int64)?;
         let whole = cast(&whole, &DataType::Float64)?;
@@ -225,20 +230,20 @@ fn seconds(values: &ArrayRef) -> Result<ArrayRef> {
         DataType::Interval(_) => {
             let arrays = [cast(values, &DataType::Interval(IntervalUnit::MonthDayNano))?];
             let spans: &IntervalMonthDayNanoArray = as_array(&arrays, 0)?;
-            let seconds = spans.iter().map(|span| span.map(of_interval));
+            let seconds = spans.iter().map(|span| span.map(interval_seconds));
             Ok(Arc::new(seconds.collect::<Float64Array>()))
         }
         _ => Ok(cast(values, &DataType::Float64)?),
     }
 }
 
-/// Seconds of an interval; months have 30 days.
-fn of_interval(span: arrow_array::types::IntervalMonthDayNano) -> f64 {
+/// Returns the seconds of an interval; months count as 30 days.
+fn interval_seconds(span: arrow_array::types::IntervalMonthDayNano) -> f64 {
     let days = i64::from(span.months) * 30 + i64::from(span.days);
     days as f64 * 86_400.0 + span.nanoseconds as f64 / 1e9
 }
 
-/// Plans operators.
+/// Replaces binary operators of DataFusion's planner.
 #[derive(Debug)]
 pub(crate) struct Planner;
 
@@ -265,18 +270,18 @@ impl ExprPlanner for Planner {
                 planned(Operation::Multiply, a, b)
             }
             (BinaryOperator::Plus, l, r) if is_time(l) && r.is_numeric() => {
-                planned(Operation::Later, a, b)
+                planned(Operation::AddSeconds, a, b)
             }
             (BinaryOperator::Plus, l, r) if l.is_numeric() && is_time(r) => {
-                planned(Operation::Later, b, a)
+                planned(Operation::AddSeconds, b, a)
             }
             (BinaryOperator::Minus, l, r) if is_time(l) && r.is_numeric() => {
-                planned(Operation::Earlier, a, b)
+                planned(Operation::SubtractSeconds, a, b)
             }
             (BinaryOperator::Minus, l, r) if is_time(l) && is_time(r) => {
-                planned(Operation::Seconds, a, b)
+                planned(Operation::Difference, a, b)
             }
-            // A literal of a time, and an interval.
+            // A time literal and an interval.
             (BinaryOperator::Plus | BinaryOperator::Minus, _, DataType::Interval(_))
                 if text_time(&a).is_some() =>
             {
@@ -284,7 +289,7 @@ impl ExprPlanner for Planner {
             }
             (BinaryOperator::Minus, l, _) if is_time(l) && text_time(&b).is_some() => {
                 let b = text_time(&b).unwrap_or(b);
-                planned(Operation::Seconds, a, b)
+                planned(Operation::Difference, a, b)
             }
             (op, l, r) if is_comparison(op) => {
                 let (a, b) = comparable(a, l, b, r)?;
@@ -307,8 +312,8 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Two operands of a comparison: where one is a time the other one becomes a time, where one is a number of seconds an
-/// interval becomes one.
+/// Converts the operands of a comparison: the operand compared with a time to a time, an interval compared with a
+/// number to seconds.
 pub(crate) fn comparable(a: Expr, l: &DataType, b: Expr, r: &DataType) -> Result<(Expr, Expr)> {
     let is_time = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
     let is_span = |ty: &DataType| matches!(ty, DataType::Interval(_));
@@ -321,7 +326,7 @@ pub(crate) fn comparable(a: Expr, l: &DataType, b: Expr, r: &DataType) -> Result
     })
 }
 
-/// An operand that is compared with a time.
+/// Converts an operand that is compared with a time.
 fn as_time(expr: Expr, ty: &DataType) -> Result<Expr> {
     if let Some(time) = text_time(&expr) {
         return Ok(time);
@@ -339,33 +344,33 @@ fn as_time(expr: Expr, ty: &DataType) -> Result<Expr> {
         _ => None,
     };
     Ok(match seconds {
-        Some(micros) => at(micros),
-        None if ty.is_numeric() => Operator::of(Operation::Time, vec![expr]),
+        Some(micros) => time_literal(micros),
+        None if ty.is_numeric() => Operator::of(Operation::ToTime, vec![expr]),
         None => expr,
     })
 }
 
-fn at(micros: i64) -> Expr {
+fn time_literal(micros: i64) -> Expr {
     lit(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())))
 }
 
-/// The time that a text is: `2023-11-14`, `2023-11-14 22:20`, with seconds and their fraction, with a zone, or seconds
-/// since 1970.
+/// Parses a string literal as a time: `2023-11-14`, `2023-11-14 22:20`, with seconds and a fraction, with a time zone,
+/// or as seconds since 1970.
 fn text_time(expr: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expr else { return None };
-    parse_time(text).map(at)
+    parse_time(text).map(time_literal)
 }
 
 fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
-    // A year alone is no number of seconds.
+    // A year is not read as a number of seconds.
     if text.len() == 4 && text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     if let Ok(seconds) = text.parse::<f64>() {
         return (seconds.abs() < 9e12).then_some((seconds * 1e6).round() as i64);
     }
-    // A time without seconds, in front of its zone.
+    // A time without seconds, possibly with a time zone.
     let with_seconds = || {
         let (time, zone) = match text.as_bytes().get(16) {
             None => (text, ""),

@@ -1,4 +1,4 @@
-//! Rows of one log out of captures, which are analysed while they are read.
+//! Rows of a log from captures, which are analysed while the query runs.
 
 use std::io;
 use std::path::Path;
@@ -31,34 +31,36 @@ use gannet_log::Selection;
 use tokio::sync::mpsc::Sender;
 
 use crate::Error;
-use crate::convert::fit;
+use crate::convert::to_schema;
 use crate::listing::STDIN;
 use crate::session::Shared;
 
-/// Rows of the first batch: those who want few get them soon.
-const FIRST: usize = 64;
-/// Rows of a batch at the most.
-const MOST: usize = 8 << 10;
-/// A query that wants no more rows than this has them before several threads have begun.
-const FEW: usize = 10_000;
+/// Rows of the first batch. It is small, so that the first rows are available early.
+const FIRST_BATCH_ROWS: usize = 64;
+/// Maximum number of rows per batch.
+const MAX_BATCH_ROWS: usize = 8 << 10;
+/// Up to this limit a query is analysed in one thread, which returns the rows before several threads have started.
+const SINGLE_THREAD_LIMIT: usize = 10_000;
 
-/// One log of captures, read as one stream in the order of time.
+/// A log from captures that are read as one stream, ordered by time.
 #[derive(Debug)]
 pub(crate) struct CaptureRows {
     pub(crate) schema: SchemaRef,
     /// Name of the log.
     pub(crate) log: &'static str,
-    /// Its columns as the analysis makes them.
+    /// Its columns in the analysis.
     pub(crate) fields: Vec<Field>,
     pub(crate) paths: Vec<PathBuf>,
-    /// Rows that the query wants at the most.
+    /// Whether the contents of all files are hashed.
+    pub(crate) hashes: bool,
+    /// Maximum number of rows that the query needs.
     pub(crate) limit: Option<usize>,
-    /// The query wants no rows whose `ts` is later, in microseconds.
+    /// Latest `ts` of rows that the query needs, in microseconds.
     pub(crate) until: Option<i64>,
     pub(crate) shared: Arc<Shared>,
 }
 
-type Rows = Sender<Result<RecordBatch, DataFusionError>>;
+type RowSender = Sender<Result<RecordBatch, DataFusionError>>;
 
 impl PartitionStream for CaptureRows {
     fn schema(&self) -> &SchemaRef {
@@ -67,9 +69,9 @@ impl PartitionStream for CaptureRows {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 2);
-        let to = builder.tx();
+        let sender = builder.tx();
         let scan = Scan {
-            to,
+            sender,
             schema: Arc::clone(&self.schema),
             fields: self.fields.clone(),
             capture: None,
@@ -77,11 +79,13 @@ impl PartitionStream for CaptureRows {
             sent: Arc::new(AtomicU64::new(0)),
             skip: 0,
         };
-        let wanted = QueryNeeds { log: self.log, limit: self.limit, until: self.until };
+        let Self { log, hashes, limit, until, .. } = *self;
+        let needs = QueryNeeds { log, hashes, limit, until };
         let (paths, shared) = (self.paths.clone(), Arc::clone(&self.shared));
         builder.spawn_blocking(move || {
             if !shared.options.each {
-                return analyse(&scan, wanted, &paths, &shared).map_err(DataFusionError::from);
+                return analyse_captures(&scan, needs, &paths, &shared)
+                    .map_err(DataFusionError::from);
             }
             for path in &paths {
                 let capture = Some(path.display().to_string());
@@ -90,7 +94,7 @@ impl PartitionStream for CaptureRows {
                 if scan.is_done(&shared) {
                     break;
                 }
-                analyse(&scan, wanted, std::slice::from_ref(path), &shared)?;
+                analyse_captures(&scan, needs, std::slice::from_ref(path), &shared)?;
             }
             Ok(())
         });
@@ -98,50 +102,51 @@ impl PartitionStream for CaptureRows {
     }
 }
 
-/// Takes the rows of the analysis, and is its output.
+/// The output of the analysis, which sends its rows to the query.
 #[derive(Clone, Debug)]
 struct Scan {
-    to: Rows,
+    sender: RowSender,
     schema: SchemaRef,
     fields: Vec<Field>,
-    /// The name of the capture, where each is analysed alone.
+    /// The name of the capture, if each is analysed separately.
     capture: Option<String>,
-    /// The query wants no more.
+    /// The query needs no more rows.
     done: Arc<AtomicBool>,
-    /// Rows that the query has.
+    /// Number of rows sent to the query.
     sent: Arc<AtomicU64>,
-    /// Rows of this analysis that the query has already, from an earlier one that ended too soon.
+    /// Number of rows to skip, because an earlier analysis that ended too early sent them.
     skip: u64,
 }
 
 impl Scan {
-    /// Whether no more rows are wanted.
+    /// Whether the query needs no more rows.
     fn is_done(&self, shared: &Shared) -> bool {
-        let closed = self.done.load(Ordering::Relaxed) || self.to.is_closed();
+        let closed = self.done.load(Ordering::Relaxed) || self.sender.is_closed();
         closed || shared.stop.load(Ordering::Relaxed)
     }
 }
 
-/// What a query wants of captures.
+/// The rows that a query needs.
 #[derive(Clone, Copy, Debug)]
 struct QueryNeeds {
     log: &'static str,
+    hashes: bool,
     limit: Option<usize>,
     until: Option<i64>,
 }
 
-/// Logs whose rows are written when their connection ends, or before: once all that began before a time have ended, no
-/// row of that time comes any more.
-const OF_CONNECTIONS: [&str; 6] = ["conn", "dns", "http", "smtp", "ssh", "ssl"];
-/// Packets of captures may be a little out of order: the analysis goes on for this time. Packets that are later still are
-/// found as well, but cost a second analysis.
-const OUT_OF_ORDER: i64 = 60_000_000_000;
+/// Logs whose rows are written at the latest when their connection ends: once all connections that began before a time
+/// have ended, no more rows with an earlier `ts` follow.
+const CONNECTION_LOGS: [&str; 6] = ["conn", "dns", "http", "smtp", "ssh", "ssl"];
+/// Time in nanoseconds that the analysis continues after the stop time, because packets may be slightly out of order.
+/// Packets that are further out of order require a second analysis.
+const REORDER_NANOS: i64 = 60_000_000_000;
 
-/// Ends an analysis once no more rows up to a time can come from packets in order.
+/// Determines when an analysis can end, because no more rows up to a time follow if packets are in order.
 struct StopTime {
-    /// In nanoseconds; packets before it may have rows that the query wants.
+    /// In nanoseconds; earlier packets may have rows that the query needs.
     time: i64,
-    /// Packet time of the next look at all connections, and how long to wait after it.
+    /// Packet time of the next check of all connections, and the interval to the one after it.
     next: i64,
     wait: i64,
 }
@@ -149,10 +154,10 @@ struct StopTime {
 impl StopTime {
     fn new(micros: i64) -> Self {
         let time = micros.saturating_add(1).saturating_mul(1_000);
-        Self { time, next: time.saturating_add(OUT_OF_ORDER), wait: 1_000_000_000 }
+        Self { time, next: time.saturating_add(REORDER_NANOS), wait: 1_000_000_000 }
     }
 
-    /// Whether the batch was the last one that is needed.
+    /// Whether the analysis needs no packets after this batch.
     fn is_reached(&mut self, batch: &gannet_capture::Batch<'_>, engine: &Engine) -> bool {
         let last = batch.len().checked_sub(1).and_then(|last| batch.get(last));
         let Some(now) = last.map(|packet| packet.time.as_nanos()).filter(|now| *now >= self.next)
@@ -160,11 +165,11 @@ impl StopTime {
             return false;
         };
         self.next = now.saturating_add(self.wait);
-        self.wait = (self.wait * 2).min(OUT_OF_ORDER);
+        self.wait = (self.wait * 2).min(REORDER_NANOS);
         engine.earliest_open().is_some_and(|earliest| earliest.as_nanos() > self.time)
     }
 
-    /// Whether a batch behind that has packets up to the time.
+    /// Whether a later batch has packets before the stop time.
     fn has_late(&self, batch: &gannet_capture::Batch<'_>) -> bool {
         batch.iter().any(|packet| packet.time.as_nanos() <= self.time)
     }
@@ -175,39 +180,39 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 }
 
 /// How an analysis ended.
-enum Ended {
-    /// With all rows that the query wants.
+enum AnalysisEnd {
+    /// All rows that the query needs were sent.
     Complete,
-    /// At the time that the query wants rows up to; but packets of before come later in the capture.
-    TooSoon,
+    /// The analysis ended at the stop time, but earlier packets follow in the capture.
+    TooEarly,
 }
 
-fn analyse(
+fn analyse_captures(
     scan: &Scan,
-    wanted: QueryNeeds,
+    needs: QueryNeeds,
     paths: &[PathBuf],
     shared: &Shared,
 ) -> Result<(), Error> {
-    // Standard input is not read a second time.
-    let is_early = OF_CONNECTIONS.contains(&wanted.log) && !paths.iter().any(|path| is_stdin(path));
-    let until = wanted.until.filter(|_| is_early).map(StopTime::new);
-    if matches!(run(scan, wanted, until, paths, shared)?, Ended::TooSoon) {
-        // An analysis of the same packets has the same rows in the same order, however many threads there are: the
-        // first ones are those that the query has.
+    // Standard input cannot be read a second time.
+    let is_early = CONNECTION_LOGS.contains(&needs.log) && !paths.iter().any(|path| is_stdin(path));
+    let until = needs.until.filter(|_| is_early).map(StopTime::new);
+    if matches!(run_engine(scan, needs, until, paths, shared)?, AnalysisEnd::TooEarly) {
+        // An analysis of the same packets returns the same rows in the same order with any number of threads, so its
+        // first rows are those that were already sent.
         let scan = Scan { skip: scan.sent.load(Ordering::Relaxed), ..scan.clone() };
-        run(&scan, wanted, None, paths, shared)?;
+        run_engine(&scan, needs, None, paths, shared)?;
     }
     Ok(())
 }
 
-fn run(
+fn run_engine(
     scan: &Scan,
-    wanted: QueryNeeds,
+    needs: QueryNeeds,
     mut until: Option<StopTime>,
     paths: &[PathBuf],
     shared: &Shared,
-) -> Result<Ended, Error> {
-    let QueryNeeds { log, limit, .. } = wanted;
+) -> Result<AnalysisEnd, Error> {
+    let QueryNeeds { log, hashes, limit, .. } = needs;
     let access = gannet_capture::Options { access: Access::Read, ..Default::default() };
     let mut stream = match paths {
         [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),
@@ -223,18 +228,19 @@ fn run(
     }
     let mut options = shared.options.analysis.clone();
     options.threads = match limit {
-        Some(limit) if limit <= FEW => 1,
-        // One thread knows all connections.
+        Some(limit) if limit <= SINGLE_THREAD_LIMIT => 1,
+        // With one thread, the engine knows all open connections.
         _ if until.is_some() => 1,
         _ => shared.options.threads,
     };
     options.logs.dir = None;
     options.logs.format = Format::Packed;
     options.logs.selection = Selection::of([log]);
-    // Optional columns are in the fields where the query names them.
+    // The fields contain the optional columns that the query uses.
     let optional = scan.fields.iter().filter(|field| field.optional);
     options.logs.columns = optional.map(|field| field.name.to_owned()).collect();
     options.logs.outputs = vec![Arc::new(scan.clone())];
+    options.hash_files |= hashes;
     stream.set_unpack_threads(options.threads);
     let threads = options.threads;
     if threads > 1 {
@@ -242,37 +248,37 @@ fn run(
     }
     let is_done = || scan.is_done(shared);
     let mut engine = Engine::new(options);
-    // Packets behind the end are read for their times only.
-    let mut is_over = false;
+    // After the stop time, packets are read only to check their times.
+    let mut is_past_stop_time = false;
     while !is_done() {
         let batch = match stream.next_batch() {
             Ok(Some(batch)) => batch,
             Ok(None) => break,
-            // What was read before is right; the damage is reported with the answer.
+            // The packets read so far are valid; the damage is reported with the result.
             Err(error) => {
-                shared.damaged(error.to_string());
+                shared.report_damage(error.to_string());
                 continue;
             }
         };
-        if is_over {
+        if is_past_stop_time {
             if until.as_ref().is_some_and(|until| until.has_late(&batch)) {
-                return Ok(Ended::TooSoon);
+                return Ok(AnalysisEnd::TooEarly);
             }
             continue;
         }
         shared.analysed(batch.len());
         let analysed = engine.batch(&batch);
-        // Rows that are few wait in buffers: a query with a small limit gets them now.
+        // Flushes buffered rows, for queries with a small limit.
         let flushed = if threads > 1 { Ok(()) } else { engine.flush() };
         if let Err(error) = analysed.and(flushed)
             && !is_done()
         {
             return Err(Error::new(crate::ErrorKind::Run, error.to_string()));
         }
-        is_over = until.as_mut().is_some_and(|until| until.is_reached(&batch, &engine));
+        is_past_stop_time = until.as_mut().is_some_and(|until| until.is_reached(&batch, &engine));
     }
     if is_done() && threads <= 1 {
-        return Ok(Ended::Complete);
+        return Ok(AnalysisEnd::Complete);
     }
     match engine.finish() {
         Err(error) if !is_done() => Err(Error::new(crate::ErrorKind::Run, error.to_string())),
@@ -280,38 +286,43 @@ fn run(
             if let Some(text) = statistics.checksum_warning() {
                 shared.warn(text);
             }
-            Ok(Ended::Complete)
+            Ok(AnalysisEnd::Complete)
         }
-        Err(_) => Ok(Ended::Complete),
+        Err(_) => Ok(AnalysisEnd::Complete),
     }
 }
 
 impl Output for Scan {
     fn open(&self, _: &gannet_log::Options) -> Box<dyn PackedWriter> {
-        Box::new(Collect { scan: self.clone(), batch: None, target: FIRST, skip: self.skip })
+        Box::new(BatchWriter {
+            scan: self.clone(),
+            batch: None,
+            target: FIRST_BATCH_ROWS,
+            skip: self.skip,
+        })
     }
 }
 
-struct Collect {
+struct BatchWriter {
     scan: Scan,
     batch: Option<Batch>,
-    /// Rows at which the batch is handed on.
+    /// Number of rows at which the batch is sent.
     target: usize,
-    /// Rows to come that the query has already.
+    /// Number of rows still to be skipped.
     skip: u64,
 }
 
-impl PackedWriter for Collect {
+impl PackedWriter for BatchWriter {
     fn write(&mut self, _: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()> {
         for row in rows {
-            if let Some(left) = self.skip.checked_sub(1) {
-                self.skip = left;
+            if let Some(remaining) = self.skip.checked_sub(1) {
+                self.skip = remaining;
                 continue;
             }
             let Scan { schema, fields, .. } = &self.scan;
             let batch = self.batch.get_or_insert_with(|| {
-                let wanted = |field: &Field| schema.index_of(field.name).is_ok();
-                Batch::of_columns(fields, TimeUnit::Microseconds, self.target, wanted)
+                let is_projected = |field: &Field| schema.index_of(field.name).is_ok();
+                Batch::with_columns(fields, TimeUnit::Microseconds, self.target, is_projected)
             });
             batch.push(row);
             if batch.rows() >= self.target {
@@ -326,14 +337,15 @@ impl PackedWriter for Collect {
     }
 }
 
-impl Collect {
+impl BatchWriter {
     fn send(&mut self) -> io::Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
-        self.target = (self.target * 2).min(MOST);
+        self.target = (self.target * 2).min(MAX_BATCH_ROWS);
         let Scan { schema, capture, .. } = &self.scan;
-        let batch = fit(&batch.finish()?, schema, capture.as_deref()).map_err(io::Error::other)?;
+        let batch =
+            to_schema(&batch.finish()?, schema, capture.as_deref()).map_err(io::Error::other)?;
         self.scan.sent.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-        self.scan.to.blocking_send(Ok(batch)).map_err(|_| {
+        self.scan.sender.blocking_send(Ok(batch)).map_err(|_| {
             self.scan.done.store(true, Ordering::Relaxed);
             io::Error::other("the query needs no more rows")
         })

@@ -1,4 +1,4 @@
-//! Clauses that the parser knows and no query executes. A query that has one is refused: its answer would be another.
+//! Rejects clauses that the parser accepts but DataFusion ignores, because the result would be wrong.
 
 use std::ops::ControlFlow;
 
@@ -24,11 +24,11 @@ use datafusion::sql::sqlparser::ast::Visitor;
 use crate::Error;
 use crate::error::find_tokens;
 
-/// Refuses a statement with such a clause.
+/// Rejects a statement that contains an unsupported clause.
 pub(crate) fn check(statement: &Statement, sql: &str) -> Result<(), Error> {
     match statement.visit(&mut Clauses) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(Refused { words, hint }) => {
+        ControlFlow::Break(Unsupported { words, hint }) => {
             let error = Error::query(format!("{words} is not supported"));
             let error = error.with_hint(hint.map(str::to_owned));
             Err(match find_tokens(sql, words) {
@@ -39,22 +39,22 @@ pub(crate) fn check(statement: &Statement, sql: &str) -> Result<(), Error> {
     }
 }
 
-/// A clause by its first words.
-struct Refused {
+/// An unsupported clause, identified by its keywords.
+struct Unsupported {
     words: &'static str,
     hint: Option<&'static str>,
 }
 
-type Checked = ControlFlow<Refused>;
+type Checked = ControlFlow<Unsupported>;
 
-/// Breaks if the query has a clause.
-fn refuse(has_clause: bool, words: &'static str) -> Checked {
-    refuse_with(has_clause, words, None)
+/// Breaks with an error if the query has the clause.
+fn reject(has_clause: bool, words: &'static str) -> Checked {
+    reject_with(has_clause, words, None)
 }
 
-fn refuse_with(is_there: bool, words: &'static str, hint: Option<&'static str>) -> Checked {
-    match is_there {
-        true => ControlFlow::Break(Refused { words, hint }),
+fn reject_with(has_clause: bool, words: &'static str, hint: Option<&'static str>) -> Checked {
+    match has_clause {
+        true => ControlFlow::Break(Unsupported { words, hint }),
         false => ControlFlow::Continue(()),
     }
 }
@@ -62,25 +62,25 @@ fn refuse_with(is_there: bool, words: &'static str, hint: Option<&'static str>) 
 struct Clauses;
 
 impl Visitor for Clauses {
-    type Break = Refused;
+    type Break = Unsupported;
 
     fn pre_visit_query(&mut self, query: &Query) -> Checked {
         const LIMIT: Option<&str> = Some("LIMIT behind the query takes its first rows");
-        refuse(!query.locks.is_empty() || query.for_clause.is_some(), "FOR")?;
-        refuse(query.settings.is_some(), "SETTINGS")?;
+        reject(!query.locks.is_empty() || query.for_clause.is_some(), "FOR")?;
+        reject(query.settings.is_some(), "SETTINGS")?;
         let hint = Some("--json, --csv, --parquet and --table choose the format");
-        refuse_with(query.format_clause.is_some(), "FORMAT", hint)?;
-        refuse_with(query.fetch.is_some(), "FETCH", LIMIT)?;
+        reject_with(query.format_clause.is_some(), "FORMAT", hint)?;
+        reject_with(query.fetch.is_some(), "FETCH", LIMIT)?;
         if let Some(LimitClause::LimitOffset { limit_by, .. }) = &query.limit_clause {
             let hint = Some(
                 "QUALIFY row_number() OVER (PARTITION BY …) <= n takes the first rows of each group",
             );
-            refuse_with(!limit_by.is_empty(), "BY", hint)?;
+            reject_with(!limit_by.is_empty(), "BY", hint)?;
         }
         if let Some(order) = &query.order_by {
-            refuse(order.interpolate.is_some(), "INTERPOLATE")?;
+            reject(order.interpolate.is_some(), "INTERPOLATE")?;
             if let OrderByKind::Expressions(all) = &order.kind {
-                all.iter().try_for_each(order_by)?;
+                all.iter().try_for_each(check_order_by)?;
             }
         }
         ControlFlow::Continue(())
@@ -88,29 +88,29 @@ impl Visitor for Clauses {
 
     fn pre_visit_select(&mut self, select: &Select) -> Checked {
         let hint = Some("LIMIT behind the query takes its first rows");
-        refuse_with(select.top.is_some(), "TOP", hint)?;
+        reject_with(select.top.is_some(), "TOP", hint)?;
         if let Some(modifiers) = &select.select_modifiers {
-            refuse(modifiers.high_priority, "HIGH_PRIORITY")?;
-            refuse(modifiers.straight_join, "STRAIGHT_JOIN")?;
-            refuse(modifiers.sql_small_result, "SQL_SMALL_RESULT")?;
-            refuse(modifiers.sql_big_result, "SQL_BIG_RESULT")?;
-            refuse(modifiers.sql_buffer_result, "SQL_BUFFER_RESULT")?;
-            refuse(modifiers.sql_no_cache, "SQL_NO_CACHE")?;
-            refuse(modifiers.sql_calc_found_rows, "SQL_CALC_FOUND_ROWS")?;
+            reject(modifiers.high_priority, "HIGH_PRIORITY")?;
+            reject(modifiers.straight_join, "STRAIGHT_JOIN")?;
+            reject(modifiers.sql_small_result, "SQL_SMALL_RESULT")?;
+            reject(modifiers.sql_big_result, "SQL_BIG_RESULT")?;
+            reject(modifiers.sql_buffer_result, "SQL_BUFFER_RESULT")?;
+            reject(modifiers.sql_no_cache, "SQL_NO_CACHE")?;
+            reject(modifiers.sql_calc_found_rows, "SQL_CALC_FOUND_ROWS")?;
         }
         let hint = Some("SELECT * EXCLUDE (column) leaves out a column");
-        refuse_with(select.exclude.is_some(), "EXCLUDE", hint)?;
-        refuse(select.into.is_some(), "INTO")?;
-        refuse(!select.lateral_views.is_empty(), "LATERAL VIEW")?;
+        reject_with(select.exclude.is_some(), "EXCLUDE", hint)?;
+        reject(select.into.is_some(), "INTO")?;
+        reject(!select.lateral_views.is_empty(), "LATERAL VIEW")?;
         let hint = Some("WHERE has the same rows");
-        refuse_with(select.prewhere.is_some(), "PREWHERE", hint)?;
+        reject_with(select.prewhere.is_some(), "PREWHERE", hint)?;
         if let Some(kind) = select.connect_by.first() {
             let hint = Some("WITH RECURSIVE follows rows that refer to each other");
             let words = match kind {
                 ConnectByKind::ConnectBy { .. } => "CONNECT BY",
                 ConnectByKind::StartWith { .. } => "START WITH",
             };
-            refuse_with(true, words, hint)?;
+            reject_with(true, words, hint)?;
         }
         let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) =
             &select.group_by;
@@ -122,15 +122,15 @@ impl Visitor for Clauses {
                 _ => "GROUPING SETS",
             };
             let hint = Some("GROUP BY ROLLUP (column) has a row for all groups together");
-            refuse_with(true, words, hint)?;
+            reject_with(true, words, hint)?;
         }
-        refuse(!select.cluster_by.is_empty(), "CLUSTER BY")?;
-        refuse(!select.distribute_by.is_empty(), "DISTRIBUTE BY")?;
+        reject(!select.cluster_by.is_empty(), "CLUSTER BY")?;
+        reject(!select.distribute_by.is_empty(), "DISTRIBUTE BY")?;
         let hint = Some("ORDER BY sorts rows");
-        refuse_with(!select.sort_by.is_empty(), "SORT BY", hint)?;
-        refuse(select.value_table_mode.is_some(), "AS")?;
-        select.projection.iter().try_for_each(item)?;
-        select.from.iter().try_for_each(joins)
+        reject_with(!select.sort_by.is_empty(), "SORT BY", hint)?;
+        reject(select.value_table_mode.is_some(), "AS")?;
+        select.projection.iter().try_for_each(check_item)?;
+        select.from.iter().try_for_each(check_joins)
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Checked {
@@ -148,33 +148,35 @@ impl Visitor for Clauses {
                 index_hints,
                 ..
             } => {
-                // The parser takes the word as an alias.
+                // The parser reads the word as an alias.
                 let is_final = |alias: &&datafusion::sql::sqlparser::ast::TableAlias| {
                     !alias.explicit
                         && alias.name.quote_style.is_none()
                         && alias.name.value.eq_ignore_ascii_case("final")
                 };
-                refuse(alias.as_ref().filter(is_final).is_some(), "FINAL")?;
-                refuse(args.as_ref().is_some_and(|args| args.settings.is_some()), "SETTINGS")?;
-                refuse(!with_hints.is_empty(), "WITH (")?;
-                refuse(*with_ordinality, "WITH ORDINALITY")?;
-                refuse(!partitions.is_empty(), "PARTITION")?;
-                refuse(json_path.is_some(), "[")?;
-                sampling(sampled.is_some(), sample)?;
-                refuse(version.is_some(), "AS OF")?;
-                refuse(!index_hints.is_empty(), "INDEX")
+                reject(alias.as_ref().filter(is_final).is_some(), "FINAL")?;
+                reject(args.as_ref().is_some_and(|args| args.settings.is_some()), "SETTINGS")?;
+                reject(!with_hints.is_empty(), "WITH (")?;
+                reject(*with_ordinality, "WITH ORDINALITY")?;
+                reject(!partitions.is_empty(), "PARTITION")?;
+                reject(json_path.is_some(), "[")?;
+                reject_sample(sampled.is_some(), sample)?;
+                reject(version.is_some(), "AS OF")?;
+                reject(!index_hints.is_empty(), "INDEX")
             }
-            TableFactor::Derived { sample: sampled, .. } => sampling(sampled.is_some(), sample),
+            TableFactor::Derived { sample: sampled, .. } => {
+                reject_sample(sampled.is_some(), sample)
+            }
             TableFactor::Function { with_ordinality, .. } => {
-                refuse(*with_ordinality, "WITH ORDINALITY")
+                reject(*with_ordinality, "WITH ORDINALITY")
             }
-            TableFactor::Pivot { .. } => refuse(true, "PIVOT"),
-            TableFactor::Unpivot { .. } => refuse(true, "UNPIVOT"),
-            TableFactor::MatchRecognize { .. } => refuse(true, "MATCH_RECOGNIZE"),
-            TableFactor::JsonTable { .. } => refuse(true, "JSON_TABLE"),
-            TableFactor::OpenJsonTable { .. } => refuse(true, "OPENJSON"),
-            TableFactor::XmlTable { .. } => refuse(true, "XMLTABLE"),
-            TableFactor::SemanticView { .. } => refuse(true, "SEMANTIC_VIEW"),
+            TableFactor::Pivot { .. } => reject(true, "PIVOT"),
+            TableFactor::Unpivot { .. } => reject(true, "UNPIVOT"),
+            TableFactor::MatchRecognize { .. } => reject(true, "MATCH_RECOGNIZE"),
+            TableFactor::JsonTable { .. } => reject(true, "JSON_TABLE"),
+            TableFactor::OpenJsonTable { .. } => reject(true, "OPENJSON"),
+            TableFactor::XmlTable { .. } => reject(true, "XMLTABLE"),
+            TableFactor::SemanticView { .. } => reject(true, "SEMANTIC_VIEW"),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -182,71 +184,71 @@ impl Visitor for Clauses {
     fn pre_visit_expr(&mut self, expr: &Expr) -> Checked {
         match expr {
             Expr::BinaryOp { op: BinaryOperator::PGOverlap, .. } => {
-                refuse_with(true, "&&", Some("write AND"))
+                reject_with(true, "&&", Some("write AND"))
             }
             Expr::BinaryOp { op: BinaryOperator::DuckIntegerDivide, .. } => {
                 let hint = Some("/ of two integers is an integer");
-                refuse_with(true, "//", hint)
+                reject_with(true, "//", hint)
             }
             Expr::Like { any: true, .. } => {
-                refuse_with(true, "LIKE ANY", Some("write one LIKE for each pattern, with OR"))
+                reject_with(true, "LIKE ANY", Some("write one LIKE for each pattern, with OR"))
             }
             Expr::ILike { any: true, .. } => {
-                refuse_with(true, "ILIKE ANY", Some("write one ILIKE for each pattern, with OR"))
+                reject_with(true, "ILIKE ANY", Some("write one ILIKE for each pattern, with OR"))
             }
             Expr::Function(function) => {
-                refuse(!matches!(function.parameters, FunctionArguments::None), ") (")
+                reject(!matches!(function.parameters, FunctionArguments::None), ") (")
             }
             _ => ControlFlow::Continue(()),
         }
     }
 }
 
-fn sampling(is_sampled: bool, hint: Option<&'static str>) -> Checked {
-    refuse_with(is_sampled, "SAMPLE", hint)
+fn reject_sample(is_sampled: bool, hint: Option<&'static str>) -> Checked {
+    reject_with(is_sampled, "SAMPLE", hint)
 }
 
-fn order_by(order: &OrderByExpr) -> Checked {
-    refuse(order.with_fill.is_some(), "WITH FILL")
+fn check_order_by(order: &OrderByExpr) -> Checked {
+    reject(order.with_fill.is_some(), "WITH FILL")
 }
 
-fn item(item: &SelectItem) -> Checked {
+fn check_item(item: &SelectItem) -> Checked {
     let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
         return ControlFlow::Continue(());
     };
-    refuse(options.opt_ilike.is_some(), "ILIKE")?;
-    refuse(options.opt_rename.is_some(), "RENAME")?;
-    refuse(options.opt_alias.is_some(), "AS")
+    reject(options.opt_ilike.is_some(), "ILIKE")?;
+    reject(options.opt_rename.is_some(), "RENAME")?;
+    reject(options.opt_alias.is_some(), "AS")
 }
 
-fn joins(table: &TableWithJoins) -> Checked {
+fn check_joins(table: &TableWithJoins) -> Checked {
     for join in &table.joins {
-        refuse(join.global, "GLOBAL")?;
+        reject(join.global, "GLOBAL")?;
         match &join.join_operator {
             JoinOperator::Semi(_) => {
-                refuse_with(true, "SEMI JOIN", Some("write LEFT SEMI JOIN"))?;
+                reject_with(true, "SEMI JOIN", Some("write LEFT SEMI JOIN"))?;
             }
             JoinOperator::Anti(_) => {
-                refuse_with(true, "ANTI JOIN", Some("write LEFT ANTI JOIN"))?;
+                reject_with(true, "ANTI JOIN", Some("write LEFT ANTI JOIN"))?;
             }
-            JoinOperator::CrossApply => refuse(true, "CROSS APPLY")?,
-            JoinOperator::OuterApply => refuse(true, "OUTER APPLY")?,
-            JoinOperator::AsOf { .. } => refuse(true, "ASOF JOIN")?,
-            JoinOperator::StraightJoin(_) => refuse(true, "STRAIGHT_JOIN")?,
+            JoinOperator::CrossApply => reject(true, "CROSS APPLY")?,
+            JoinOperator::OuterApply => reject(true, "OUTER APPLY")?,
+            JoinOperator::AsOf { .. } => reject(true, "ASOF JOIN")?,
+            JoinOperator::StraightJoin(_) => reject(true, "STRAIGHT_JOIN")?,
             JoinOperator::ArrayJoin
             | JoinOperator::LeftArrayJoin
-            | JoinOperator::InnerArrayJoin => refuse(true, "ARRAY JOIN")?,
+            | JoinOperator::InnerArrayJoin => reject(true, "ARRAY JOIN")?,
             JoinOperator::CrossJoin(constraint) if *constraint != JoinConstraint::None => {
-                refuse_with(true, "CROSS JOIN", Some("a JOIN with a condition is no CROSS JOIN"))?;
+                reject_with(true, "CROSS JOIN", Some("a JOIN with a condition is no CROSS JOIN"))?;
             }
             _ => {}
         }
         if let TableFactor::NestedJoin { table_with_joins, .. } = &join.relation {
-            joins(table_with_joins)?;
+            check_joins(table_with_joins)?;
         }
     }
     match &table.relation {
-        TableFactor::NestedJoin { table_with_joins, .. } => joins(table_with_joins),
+        TableFactor::NestedJoin { table_with_joins, .. } => check_joins(table_with_joins),
         _ => ControlFlow::Continue(()),
     }
 }

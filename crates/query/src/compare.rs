@@ -1,4 +1,4 @@
-//! `IN` and `BETWEEN` of times, which are compared with texts and numbers as the operators of `arithmetic` are.
+//! Lets `IN` and `BETWEEN` compare times with strings and numbers, like the operators in `arithmetic`.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use gannet_base::Subnet;
 use crate::Error;
 use crate::arithmetic::comparable;
 
-/// Makes the operands of comparisons that have no operator of their own those of the same types.
+/// Rewrites comparisons that the planner of `arithmetic` does not see, so that their operands have the same type.
 #[derive(Debug)]
 pub(crate) struct Comparisons;
 
@@ -45,7 +45,7 @@ impl FunctionRewrite for Comparisons {
         schema: &DFSchema,
         _: &ConfigOptions,
     ) -> Result<Transformed<Expr>> {
-        let with = |of: &Expr, other: Expr| -> Result<(Expr, Expr)> {
+        let comparable_with = |of: &Expr, other: Expr| -> Result<(Expr, Expr)> {
             match (of.get_type(schema), other.get_type(schema)) {
                 (Ok(a), Ok(b)) => comparable(of.clone(), &a, other, &b),
                 _ => Ok((of.clone(), other)),
@@ -53,18 +53,18 @@ impl FunctionRewrite for Comparisons {
         };
         Ok(match expr {
             Expr::InList(InList { mut expr, list, negated }) => {
-                list.iter().try_for_each(|item| no_network(&expr, item, schema))?;
+                list.iter().try_for_each(|item| reject_network(&expr, item, schema))?;
                 let mut all = Vec::with_capacity(list.len());
                 for item in list {
-                    let (of, item) = with(&expr, item)?;
+                    let (of, item) = comparable_with(&expr, item)?;
                     *expr = of;
                     all.push(item);
                 }
                 Transformed::yes(Expr::InList(InList { expr, list: all, negated }))
             }
             Expr::Between(Between { expr, negated, low, high }) => {
-                let (expr, low) = with(&expr, *low)?;
-                let (expr, high) = with(&expr, *high)?;
+                let (expr, low) = comparable_with(&expr, *low)?;
+                let (expr, high) = comparable_with(&expr, *high)?;
                 if expr.is_volatile() {
                     let once = ScalarUDF::from(BetweenOnce::new());
                     let args = vec![expr, low, high];
@@ -79,13 +79,13 @@ impl FunctionRewrite for Comparisons {
             Expr::BinaryExpr(mut binary)
                 if matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
             {
-                let (left, right) = with(&binary.left, *binary.right)?;
+                let (left, right) = comparable_with(&binary.left, *binary.right)?;
                 (binary.left, binary.right) = (Box::new(left), Box::new(right));
                 Transformed::yes(Expr::BinaryExpr(binary))
             }
             Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Eq | Operator::NotEq) => {
-                no_network(&binary.left, &binary.right, schema)?;
-                no_network(&binary.right, &binary.left, schema)?;
+                reject_network(&binary.left, &binary.right, schema)?;
+                reject_network(&binary.right, &binary.left, schema)?;
                 Transformed::no(Expr::BinaryExpr(binary))
             }
             expr => Transformed::no(expr),
@@ -93,9 +93,10 @@ impl FunctionRewrite for Comparisons {
     }
 }
 
-/// Refuses to compare an address with a network: they are never equal.
-fn no_network(of: &Expr, with: &Expr, schema: &DFSchema) -> Result<()> {
-    let (Expr::Column(column), Expr::Literal(ScalarValue::Utf8(Some(text)), _)) = (of, with) else {
+/// Rejects comparing an address with a network for equality: they are never equal.
+fn reject_network(of: &Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
+    let (Expr::Column(column), Expr::Literal(ScalarValue::Utf8(Some(text)), _)) = (of, other)
+    else {
         return Ok(());
     };
     let is_addr = |field: &arrow_schema::FieldRef| {
@@ -111,7 +112,7 @@ fn no_network(of: &Expr, with: &Expr, schema: &DFSchema) -> Result<()> {
     Err(error.with_hint(Some(hint)).near(text).into())
 }
 
-/// `BETWEEN` of a value that is another one each time that it is computed, such as `random()`: it is computed once.
+/// `BETWEEN` of a volatile expression such as `random()`, which is evaluated once.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct BetweenOnce {
     signature: Signature,

@@ -1,4 +1,4 @@
-//! Record batches made to fit the schema of a table.
+//! Converts record batches to the schema of a table.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::cast;
 
-/// The column that names the capture of a row.
+/// Name of the column that contains the capture of a row.
 pub(crate) const CAPTURE: &str = "capture";
 
-/// The columns of `schema` out of a batch, by their names: those it has not got are null, those of another type are cast.
-/// The column of the capture has its name, if one is given.
-pub(crate) fn fit(
+/// Converts a batch to `schema`, by column names: missing columns are null, and columns of another type are cast. If
+/// `capture` is given, it is the value of the column `capture`.
+pub(crate) fn to_schema(
     batch: &RecordBatch,
     schema: &SchemaRef,
     capture: Option<&str>,

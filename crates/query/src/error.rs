@@ -1,4 +1,4 @@
-//! Errors of queries, with the place in the query that they are about.
+//! Errors of queries, with their location in the query.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
-use crate::hints::elsewhere;
-use crate::hints::of_cast;
-use crate::hints::of_comparison;
-use crate::hints::of_groups;
-use crate::hints::of_result;
-use crate::hints::parts;
+use crate::hints::alias_hint;
+use crate::hints::cast_error;
+use crate::hints::comparison_error;
+use crate::hints::group_error;
+use crate::hints::nested_columns_hint;
+use crate::hints::other_logs_hint;
+use crate::hints::quoting_hint;
 use crate::hints::suggestion;
-use crate::hints::unquoted;
-use crate::other_engines::WINDOWS;
+use crate::other_engines::WINDOW_FUNCTIONS;
 use crate::other_engines::column;
 use crate::other_engines::replacement;
 
-/// What kind of error it is.
+/// Category of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A file cannot be read, or is neither a capture nor a log.
     Input,
     /// The query is wrong.
     Query,
-    /// The query is right and could not be carried out.
+    /// The query is valid, but its execution failed.
     Run,
     /// The answer could not be written.
     Output,
@@ -39,24 +39,24 @@ pub enum ErrorKind {
     Cancelled,
 }
 
-/// Line, first column and length, and the text of the line; numbers from 1.
+/// Line and first column (from 1), length, and the text of the line.
 type Position = (usize, usize, usize, String);
 
-/// An error. Its text has the line of the query that it is about, with carets below the place.
+/// An error. If its location is known, its text includes the line of the query, with carets below the location.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// What kind it is.
+    /// Category of the error.
     pub kind: ErrorKind,
     message: String,
     hint: Option<String>,
-    place: Option<Box<Position>>,
-    /// A word of the query that the place is found by.
+    location: Option<Box<Position>>,
+    /// A word of the query at the error's location.
     near: Option<String>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, place: None, near: None }
+        Self { kind, message: message.into(), hint: None, location: None, near: None }
     }
 
     pub(crate) fn input(message: impl Into<String>) -> Self {
@@ -76,50 +76,51 @@ impl Error {
         self
     }
 
-    /// At this word of the query, which is not known yet.
+    /// Sets a word of the query that `found_in` locates the error by.
     pub(crate) fn near(mut self, word: impl Into<String>) -> Self {
         self.near = Some(word.into());
         self
     }
 
-    /// With the place of its word.
+    /// Sets the location to that of the word given to `near`.
     pub(crate) fn found_in(self, sql: &str) -> Self {
         let span = self.near.as_deref().and_then(|word| find(sql, word));
         match span {
-            Some(span) if self.place.is_none() => self.at(sql, span),
+            Some(span) if self.location.is_none() => self.at(sql, span),
             _ => self,
         }
     }
 
-    /// At a span of the query.
+    /// Sets the location to a span of the query.
     pub(crate) fn at(mut self, sql: &str, span: Span) -> Self {
         let (line, column) = (span.start.line as usize, span.start.column as usize);
         let end = if span.end.line == span.start.line { span.end.column as usize } else { column };
         if let Some(text) = line.checked_sub(1).and_then(|at| sql.lines().nth(at)) {
-            // The end of a span is the column behind its last character.
+            // The end of a span is the column after its last character.
             let len = end.saturating_sub(column).max(1);
-            self.place = Some(Box::new((line, column.max(1), len, text.to_owned())));
+            self.location = Some(Box::new((line, column.max(1), len, text.to_owned())));
         }
         self
     }
 
-    /// With the place as in a part of the query that begins in this line; without it where that is not in the part.
+    /// Makes the location relative to a part of the query that begins in `first_line`; removes it if it is outside of
+    /// the part.
     #[must_use]
     pub fn in_part(mut self, part: &str, first_line: usize) -> Self {
-        self.place = self.place.and_then(|place| {
-            let (line, column, len, text) = *place;
+        self.location = self.location.and_then(|location| {
+            let (line, column, len, text) = *location;
             let line = line.checked_sub(first_line - 1).filter(|line| *line > 0)?;
             (line <= part.lines().count()).then(|| Box::new((line, column, len, text)))
         });
         self
     }
 
-    /// What may help, if anything is known.
+    /// Returns a hint on how to correct the query, if any.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Of DataFusion, about a query.
+    /// Converts an error of DataFusion.
     pub(crate) fn of(error: &DataFusionError, sql: &str) -> Self {
         match error {
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
@@ -130,9 +131,9 @@ impl Error {
                 Some(first) => Self::of(first, sql),
                 None => Self::query(error.to_string()),
             },
-            DataFusionError::SchemaError(inner, _) => Self::of_schema(inner, sql),
-            DataFusionError::SQL(inner, _) => Self::of_parser(&inner.to_string(), sql),
-            DataFusionError::Plan(text) => Self::of_plan(text, sql),
+            DataFusionError::SchemaError(inner, _) => Self::from_schema(inner, sql),
+            DataFusionError::SQL(inner, _) => Self::from_parser(&inner.to_string(), sql),
+            DataFusionError::Plan(text) => Self::from_plan(text, sql),
             DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
                 Self::query("a query is one statement; - reads several from standard input")
             }
@@ -143,7 +144,7 @@ impl Error {
                 let error = Self::query("count(DISTINCT …) takes one argument");
                 error.with_hint(Some(hint.to_owned())).near("count").found_in(sql)
             }
-            // What is behind a brace is the text of a value for programmers.
+            // The text after a brace is Rust debug output.
             DataFusionError::NotImplemented(text) => {
                 Self::query(text.split(" {").next().unwrap_or(text).to_owned())
             }
@@ -157,7 +158,7 @@ impl Error {
                 Some(own) => own.clone().found_in(sql),
                 None => Self::new(ErrorKind::Run, inner.to_string()),
             },
-            // Functions refuse their arguments: networks, intervals, texts that are no numbers.
+            // A function rejects an argument, such as a network, an interval, or a string that is not a number.
             DataFusionError::Execution(text) => {
                 let quoted = text.split('\'').nth(1).unwrap_or_default();
                 match find(sql, quoted).filter(|_| !quoted.is_empty()) {
@@ -171,41 +172,41 @@ impl Error {
                     Some(own) => own.clone().found_in(sql),
                     None => Self::new(ErrorKind::Run, inner.to_string()),
                 },
-                other => of_cast(&other.to_string(), sql),
+                other => cast_error(&other.to_string(), sql),
             },
             other => {
                 let text = first_line(&other.strip_backtrace());
-                // A condition that is evaluated while pages of a Parquet file are read.
+                // An error of a filter that is pushed down into the Parquet reader.
                 match text.contains("filter predicate") {
-                    true => of_cast(&text, sql),
+                    true => cast_error(&text, sql),
                     false => Self::new(ErrorKind::Run, text),
                 }
             }
         }
     }
 
-    fn of_schema(error: &SchemaError, sql: &str) -> Self {
+    fn from_schema(error: &SchemaError, sql: &str) -> Self {
         match error {
             SchemaError::FieldNotFound { field, valid_fields } => {
-                // What stands before a dot may be a table, or a part of Zeek's name.
+                // The part before a dot may be a table, or the first part of a Zeek column's name.
                 let full = match &field.relation {
                     Some(relation) => format!("{}.{}", relation.table(), field.name),
                     None => field.name.clone(),
                 };
                 let known = || valid_fields.iter().map(Column::name);
-                if let Some(wrong) = of_alias(field, valid_fields) {
+                if let Some(wrong) = unknown_table(field, valid_fields) {
                     let table = field.relation.as_ref().map_or("", |relation| relation.table());
                     return match find(sql, &full) {
                         Some(span) => wrong.at(sql, span),
                         None => wrong.near(table).found_in(sql),
                     };
                 }
-                let near = parts(&full, known())
-                    .or_else(|| of_result(&full, sql))
+                let near = nested_columns_hint(&full, known())
+                    .or_else(|| alias_hint(&full, sql))
                     .or_else(|| column(&full).map(|zeek| format!("Zeek calls it {zeek}")))
                     .or_else(|| suggestion(&full, known()))
                     .or_else(|| suggestion(&field.name, known()))
-                    .or_else(|| elsewhere(&field.name));
+                    .or_else(|| other_logs_hint(&field.name));
                 let name = if find(sql, &full).is_some() { &full } else { &field.name };
                 let mut all = Self::query(format!("no column is named '{name}'")).with_hint(near);
                 if let Some(span) = find(sql, name) {
@@ -227,41 +228,45 @@ impl Error {
         }
     }
 
-    /// The parser names the place at the end: `… at Line: 1, Column: 8`.
-    fn of_parser(text: &str, sql: &str) -> Self {
+    /// Converts a parser error. Its text ends with the location: `… at Line: 1, Column: 8`.
+    fn from_parser(text: &str, sql: &str) -> Self {
         let text = text.strip_prefix("sql parser error: ").unwrap_or(text);
-        let Some((message, place)) = text.rsplit_once(" at Line: ") else {
-            return Self::query(text);
+        let Some((message, location)) = text.rsplit_once(" at Line: ") else {
+            let cut = text.strip_prefix("Expected: ").and_then(|t| t.strip_suffix(", found: EOF"));
+            return match cut {
+                Some(missing) => Self::query(format!("the query ends where {missing} is expected")),
+                None => Self::query(text),
+            };
         };
-        let mut numbers = place.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
+        let mut numbers = location.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
         let mut number = || numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0);
         let (line, column) = (number(), number());
         let start = datafusion::sql::sqlparser::tokenizer::Location { line, column };
         let token = tokens(sql).into_iter().find(|(_, span)| span.start == start);
         let span = token.map_or(Span { start, end: start }, |(_, span)| span);
-        Self::query(message).with_hint(unquoted(sql, start)).at(sql, span)
+        Self::query(message).with_hint(quoting_hint(sql, start)).at(sql, span)
     }
 
-    /// Of a function that does not take its arguments: `… No function matches the given name and argument types
+    /// Converts the error of a call with wrong arguments: `… No function matches the given name and argument types
     /// 'cidr(Utf8)'. …`.
-    fn of_arguments(text: &str, sql: &str) -> Option<Self> {
+    fn wrong_arguments(text: &str, sql: &str) -> Option<Self> {
         let (_, rest) =
             text.split_once("No function matches the given name and argument types '")?;
         let (name, _) = rest.split_once('(')?;
         let types = rest.get(name.len() + 1..)?.split(")'").next()?;
         let known = crate::functions::FUNCTIONS.iter().find(|function| function.name == name);
         let hint = known.map(|function| format!("{} {}", function.usage, function.doc));
-        let types = separated(types);
-        let wanted = known.map_or(types.len(), |function| {
-            separated(function.usage.split_once('(').map_or("", |(_, rest)| rest)).len()
+        let types = split_list(types);
+        let expected_count = known.map_or(types.len(), |function| {
+            split_list(function.usage.split_once('(').map_or("", |(_, rest)| rest)).len()
         });
         let what = match types.len() {
             0 => format!("{name} needs arguments"),
-            some if some != wanted => {
-                let s = if wanted == 1 { "" } else { "s" };
-                format!("{name} takes {wanted} argument{s}, not {some}")
+            some if some != expected_count => {
+                let s = if expected_count == 1 { "" } else { "s" };
+                format!("{name} takes {expected_count} argument{s}, not {some}")
             }
-            _ => format!("{name} does not take {}", in_words(&types)),
+            _ => format!("{name} does not take {}", describe_types(&types)),
         };
         let all = Self::query(what).with_hint(hint);
         Some(match find(sql, name) {
@@ -270,15 +275,15 @@ impl Error {
         })
     }
 
-    fn of_plan(text: &str, sql: &str) -> Self {
+    fn from_plan(text: &str, sql: &str) -> Self {
         let text = first_line(text);
         if text.starts_with("No SQL statements") {
             return Self::query("the query is empty");
         }
-        if let Some(wrong) = Self::of_arguments(&text, sql) {
+        if let Some(wrong) = Self::wrong_arguments(&text, sql) {
             return wrong;
         }
-        if let Some(wrong) = of_comparison(&text).or_else(|| of_groups(&text, sql)) {
+        if let Some(wrong) = comparison_error(&text).or_else(|| group_error(&text, sql)) {
             return wrong;
         }
         if let Some(name) = text.strip_prefix("Invalid qualifier ") {
@@ -291,7 +296,7 @@ impl Error {
             let name = name.split('\'').next().unwrap_or_default();
             let known = crate::functions::FUNCTIONS.iter().map(|f| f.name);
             let instead = replacement(name).map(|instead| format!("use {instead}"));
-            if WINDOWS.iter().any(|window| window.eq_ignore_ascii_case(name)) {
+            if WINDOW_FUNCTIONS.iter().any(|window| window.eq_ignore_ascii_case(name)) {
                 let hint = format!("{name}() OVER (PARTITION BY id.orig_h ORDER BY ts)");
                 let error = Self::query(format!("{name} needs a window"));
                 return error.with_hint(Some(hint)).near(name).found_in(sql);
@@ -309,7 +314,7 @@ impl Error {
             let alias = name.rsplit(" AS ").next().filter(|alias| !alias.contains([')', '"']));
             let name = alias.unwrap_or(name);
             let hint = "give one of them another name: expression AS name";
-            // The text of an expression is not that of the query.
+            // DataFusion's text of an expression differs from the query's.
             let called = name.split('(').next().unwrap_or(name);
             let all = match called == name {
                 true => Self::query(format!("two columns are named '{name}'")),
@@ -324,7 +329,7 @@ impl Error {
             let word = if find(sql, "substr").is_some() { "substr" } else { "substring" };
             return all.with_hint(Some(hint.to_owned())).near(word).found_in(sql);
         }
-        // "… call to 'cidr' …": the place of the function.
+        // "… call to 'cidr' …": the location is that of the function.
         let quoted =
             text.split('\'').nth(1).filter(|name| text.contains("function") && !name.is_empty());
         let all = Self::query(text.clone());
@@ -335,8 +340,8 @@ impl Error {
     }
 }
 
-/// What a value cannot be, without the names of the errors around it: `Cannot cast string 'dns' to value of Int64 type`.
-pub(crate) fn of_value(text: &str) -> String {
+/// Extracts the message of a failed cast from nested errors: `Cannot cast string 'dns' to value of Int64 type`.
+pub(crate) fn cast_message(text: &str) -> String {
     let inner = text.rsplit_once("Error(\"").and_then(|(_, rest)| rest.split("\")").next());
     let text = inner.unwrap_or(text);
     let text = ["Cast error: ", "Parser error: ", "Arrow error: "]
@@ -347,8 +352,8 @@ pub(crate) fn of_value(text: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Names of types, as DataFusion lists them, in words.
-fn in_words(types: &[&str]) -> String {
+/// Describes a list of DataFusion's type names.
+fn describe_types(types: &[&str]) -> String {
     let word = |ty: &str| match ty.split('(').next().unwrap_or(ty) {
         "Utf8" | "LargeUtf8" | "Utf8View" => "a string".to_owned(),
         "Boolean" => "a boolean".to_owned(),
@@ -362,26 +367,26 @@ fn in_words(types: &[&str]) -> String {
     types.iter().map(|ty| word(ty)).collect::<Vec<_>>().join(" and ")
 }
 
-/// The parts of a list in a text. A comma in parentheses is part of a part.
-fn separated(list: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
+/// Splits a list at its commas, except those within parentheses.
+fn split_list(list: &str) -> Vec<&str> {
+    let (mut items, mut depth, mut start) = (Vec::new(), 0_u32, 0);
     for (at, c) in list.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
-                parts.push(list.get(start..at).unwrap_or_default().trim());
+                items.push(list.get(start..at).unwrap_or_default().trim());
                 start = at + 1;
             }
             _ => {}
         }
     }
-    parts.push(list.get(start..).unwrap_or_default().trim());
-    parts.retain(|part| !part.is_empty());
-    parts
+    items.push(list.get(start..).unwrap_or_default().trim());
+    items.retain(|part| !part.is_empty());
+    items
 }
 
-/// A type as SQL calls it.
+/// Describes a type.
 pub(crate) fn type_name(ty: &DataType) -> String {
     match ty {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "a string".to_owned(),
@@ -400,7 +405,7 @@ fn first_line(text: &str) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some((line, column, len, text)) = self.place.as_deref() {
+        if let Some((line, column, len, text)) = self.location.as_deref() {
             let margin = line.to_string();
             let before = " ".repeat(column - 1);
             write!(
@@ -428,8 +433,8 @@ pub(crate) fn tokens(sql: &str) -> Vec<(Token, Span)> {
     tokens.unwrap_or_default().into_iter().map(|t| (t.token, t.span)).collect()
 }
 
-/// Position of a name in a query: as one word, or as words with dots between; that of its use rather than that of an
-/// alias behind AS.
+/// Finds a name in a query, as one word or as words separated with dots. A use of the name is preferred to an alias
+/// after AS.
 pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
     let tokens = tokens(sql);
     let text = |token: &Token| match token {
@@ -468,8 +473,8 @@ pub(crate) fn find(sql: &str, name: &str) -> Option<Span> {
     alias
 }
 
-/// Position of words and signs in a query, one after the other. Words are found without case, and not in quotes; `SAMPLE`
-/// is `TABLESAMPLE`, too.
+/// Finds a sequence of words and symbols in a query. The case of words is ignored, quoted words do not match, and
+/// `SAMPLE` also matches `TABLESAMPLE`.
 pub(crate) fn find_tokens(sql: &str, words: &str) -> Option<Span> {
     let is = |token: &Token, word: &str| match token {
         Token::Word(found) => {
@@ -488,8 +493,8 @@ pub(crate) fn find_tokens(sql: &str, words: &str) -> Option<Span> {
     Some(Span { start: first.start, end: last.end })
 }
 
-/// The error of a column whose name is known, behind the name of a table that is not.
-fn of_alias(field: &Column, valid: &[Column]) -> Option<Error> {
+/// Returns the error of a qualified column if its table is unknown.
+fn unknown_table(field: &Column, valid: &[Column]) -> Option<Error> {
     let table = field.relation.as_ref()?.table();
     let of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
     let prefix = format!("{table}.");
@@ -501,7 +506,11 @@ fn of_alias(field: &Column, valid: &[Column]) -> Option<Error> {
         return None;
     }
     let names: Vec<_> = tables.into_iter().collect();
-    let hint = format!("the query calls its tables {}", names.join(", "));
+    let hint = match field.relation.as_ref()?.schema() {
+        // Two dots in a word: a name of a host or an address without quotes.
+        Some(_) => format!("a string is in single quotes: '{}'", field.flat_name()),
+        None => format!("the query calls its tables {}", names.join(", ")),
+    };
     let error = Error::query(format!("no table of the query is called '{table}'"));
     Some(error.with_hint(Some(hint)))
 }
@@ -511,7 +520,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_shown_in_the_part_of_a_query_that_is_known() {
+    fn the_location_is_shown_if_it_is_in_the_part() {
         let sql = "SELECT uid FROM conn WHERE (\nservise = 'dns'\n)";
         let error = Error::query("no column is named 'servise'");
         let inside = error.clone().at(sql, find(sql, "servise").unwrap());
@@ -525,39 +534,39 @@ mod tests {
     }
 
     #[test]
-    fn values_and_arguments_in_words() {
+    fn descriptions_of_values_and_arguments() {
         let of_filter = "Parquet error: External: Compute error: Error evaluating filter predicate: \
                          ArrowError(CastError(\"Cannot cast string 'dns' to value of Int64 type\"), Some(\"\"))";
         let expected = "cannot cast string 'dns' to value of Int64 type";
-        assert_eq!(of_value(of_filter), expected);
-        assert_eq!(of_value(&format!("Cast error: C{}", &expected[1..])), expected);
+        assert_eq!(cast_message(of_filter), expected);
+        assert_eq!(cast_message(&format!("Cast error: C{}", &expected[1..])), expected);
         let text = "Failed to coerce arguments to satisfy a call to 'cidr' function: coercion from Utf8 to the \
                     signature Exact(Utf8, Utf8) failed. No function matches the given name and argument types \
                     'cidr(Utf8)'. You might need to add explicit type casts.";
         assert_eq!(
-            in_words(&separated("Timestamp(Microsecond, Some(\"UTC\")), Int64, Date32")),
+            describe_types(&split_list("Timestamp(Microsecond, Some(\"UTC\")), Int64, Date32")),
             "a time and a number and Date32"
         );
-        let error = Error::of_plan(text, "SELECT CIDR(uid)");
+        let error = Error::from_plan(text, "SELECT CIDR(uid)");
         assert_eq!(
             error.to_string(),
             "cidr takes 2 arguments, not 1\n 1 | SELECT CIDR(uid)\n   |        ^^^^"
         );
         let two = text.replace("'cidr(Utf8)'", "'cidr(Int64, Utf8)'");
         assert!(
-            Error::of_plan(&two, "SELECT 1")
+            Error::from_plan(&two, "SELECT 1")
                 .to_string()
                 .starts_with("cidr does not take a number and a string")
         );
         assert!(error.hint().is_some_and(|hint| hint.starts_with("cidr(addr, '10.0.0.0/8') ")));
         assert_eq!(
-            Error::of_plan("No SQL statements were provided", "").to_string(),
+            Error::from_plan("No SQL statements were provided", "").to_string(),
             "the query is empty"
         );
     }
 
     #[test]
-    fn carets_stand_below_the_name() {
+    fn carets_are_below_the_name() {
         let sql = "SELECT uid,\n  id.orig_x FROM conn";
         let span = find(sql, "id.orig_x").unwrap();
         let error = Error::query("no column is named 'id.orig_x'").at(sql, span).to_string();

@@ -1,4 +1,4 @@
-//! Functions of the network field.
+//! Scalar functions for network data.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -33,15 +33,15 @@ use crate::session::Shared;
 /// A function that gannet adds to those of DataFusion.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: &'static str,
-    /// How it is called.
+    /// Example of a call.
     pub usage: &'static str,
-    /// What it returns.
+    /// Description of its result.
     pub doc: &'static str,
 }
 
-/// All of them.
+/// All functions that gannet adds.
 pub const FUNCTIONS: [Function; 7] = [
     Function {
         name: "cidr",
@@ -80,7 +80,7 @@ pub const FUNCTIONS: [Function; 7] = [
     },
 ];
 
-/// The functions, to be registered.
+/// Returns the functions for registration with DataFusion.
 pub(crate) fn all(shared: &Arc<Shared>) -> Vec<ScalarUDF> {
     use DataType::{Boolean, Int64, Utf8};
     let utc = utc();
@@ -102,7 +102,7 @@ pub(crate) fn all(shared: &Arc<Shared>) -> Vec<ScalarUDF> {
     ]
 }
 
-/// A function of arrays as DataFusion calls it; one of constants returns a constant.
+/// Wraps a function of arrays as a DataFusion function; with constant arguments it returns a constant.
 fn on_arrays(
     run: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
 ) -> ScalarFunctionImplementation {
@@ -126,10 +126,10 @@ pub(crate) fn as_array<T: 'static>(arrays: &[ArrayRef], at: usize) -> Result<&T>
 fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     let (addrs, nets): (&StringArray, &StringArray) = (as_array(arrays, 0)?, as_array(arrays, 1)?);
     let mut last: Option<(&str, Subnet)> = None;
-    let mut found = Vec::with_capacity(addrs.len());
+    let mut results = Vec::with_capacity(addrs.len());
     for (addr, net) in addrs.iter().zip(nets) {
         let (Some(addr), Some(net)) = (addr, net) else {
-            found.push(None);
+            results.push(None);
             continue;
         };
         let subnet = match &last {
@@ -144,12 +144,12 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
             },
         };
         last = Some((net, subnet));
-        found.push(Some(addr.parse::<Addr>().is_ok_and(|addr| subnet.contains(addr))));
+        results.push(Some(addr.parse::<Addr>().is_ok_and(|addr| subnet.contains(addr))));
     }
-    Ok(Arc::new(BooleanArray::from(found)))
+    Ok(Arc::new(BooleanArray::from(results)))
 }
 
-/// A network, or the network of one address.
+/// Parses a subnet, or an address as the subnet of this one host.
 fn subnet(text: &str) -> Option<Subnet> {
     if let Ok(subnet) = text.parse() {
         return Some(subnet);
@@ -160,12 +160,12 @@ fn subnet(text: &str) -> Option<Subnet> {
 
 fn is_private(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     let addrs: &StringArray = as_array(arrays, 0)?;
-    let found = addrs.iter().map(|addr| addr.map(|addr| addr.parse().is_ok_and(is_private_addr)));
-    Ok(Arc::new(found.collect::<BooleanArray>()))
+    let results = addrs.iter().map(|addr| addr.map(|addr| addr.parse().is_ok_and(is_private_addr)));
+    Ok(Arc::new(results.collect::<BooleanArray>()))
 }
 
-/// Addresses that stay within a site or a host: RFC 1918, 6598 (shared), 3927 and 4291 (link-local), 4193 (unique
-/// local), loopback.
+/// Whether an address is not routed globally: private (RFC 1918), shared (RFC 6598), link-local (RFC 3927, 4291),
+/// unique local (RFC 4193), or loopback.
 fn is_private_addr(addr: IpAddr) -> bool {
     match addr {
         IpAddr::V4(v4) => {
@@ -242,27 +242,27 @@ fn hist(arrays: &[ArrayRef]) -> Result<ArrayRef> {
     Ok(Arc::new(TimestampMicrosecondArray::from(starts).with_timezone("UTC")))
 }
 
-/// Intervals one after the other.
+/// Consecutive intervals of equal width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interval {
-    /// Microseconds of each.
+    /// Width of each interval in microseconds.
     width: i64,
-    /// When one of them begins, in microseconds since 1970.
+    /// Start of one of the intervals, in microseconds since 1970.
     origin: i64,
 }
 
 impl Interval {
-    /// The start of the interval that a time is in; `None` where that is before the first time that there is.
+    /// Returns the start of the interval that contains a time; `None` if it cannot be represented.
     fn start(self, time: i64) -> Option<i64> {
         let from_origin = i128::from(time) - i128::from(self.origin);
         i64::try_from(i128::from(time) - from_origin.rem_euclid(i128::from(self.width))).ok()
     }
 }
 
-/// Monday, 5 January 1970: weeks begin on Mondays (ISO 8601), as those of `date_trunc('week', ts)`.
+/// Monday, 5 January 1970 in microseconds: weeks begin on Mondays (ISO 8601), as for `date_trunc('week', ts)`.
 const MONDAY: i64 = 4 * 86_400_000_000;
 
-/// The intervals of a number and its unit.
+/// Parses a width: a number and a unit.
 fn interval(text: &str) -> Option<Interval> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
@@ -282,10 +282,10 @@ fn interval(text: &str) -> Option<Interval> {
     (width > 0).then_some(Interval { width, origin })
 }
 
-/// From the index of each capture, in order, the first that has the uid.
+/// Returns the packet numbers of each uid, from the first index that contains it, in the order of the captures.
 fn packets(arrays: &[ArrayRef], shared: &Shared) -> Result<ArrayRef> {
     let uids: &StringArray = as_array(arrays, 0)?;
-    let failed =
+    let to_error =
         |error: gannet_index::Error| DataFusionError::Execution(format!("packets: {error}"));
     let captures = shared.captures();
     if captures.is_empty() {
@@ -293,21 +293,21 @@ fn packets(arrays: &[ArrayRef], shared: &Shared) -> Result<ArrayRef> {
     }
     let mut indexes = Vec::new();
     for capture in &captures {
-        let index = gannet_index::Index::open(capture).map_err(failed)?;
-        index.check(gannet_index::Analysis::of(&shared.options.analysis)).map_err(failed)?;
+        let index = gannet_index::Index::open(capture).map_err(to_error)?;
+        index.check(gannet_index::Analysis::of(&shared.options.analysis)).map_err(to_error)?;
         indexes.push(index);
     }
     let mut lists = ListBuilder::new(Int64Builder::new());
     for uid in uids {
-        let mut found = None;
+        let mut packets = None;
         if let Some(uid) = uid {
             for index in &mut indexes {
-                if found.is_none() {
-                    found = index.packets(uid.as_bytes()).map_err(failed)?;
+                if packets.is_none() {
+                    packets = index.packets(uid.as_bytes()).map_err(to_error)?;
                 }
             }
         }
-        match found {
+        match packets {
             None => lists.append(false),
             Some(numbers) => {
                 numbers.iter().for_each(|n| lists.values().append_value(*n as i64));
@@ -335,13 +335,13 @@ mod tests {
         let addrs = strings(&["10.1.2.3", "11.0.0.0", "2001:db8::1", "not one", "::ffff:10.0.0.1"]);
         let nets =
             strings(&["10.0.0.0/8", "10.0.0.0/8", "2001:db8::/32", "10.0.0.0/8", "10.0.0.0/8"]);
-        let found = bools(&cidr(&[addrs, nets]).unwrap());
-        assert_eq!(found[..4], [Some(true), Some(false), Some(true), Some(false)]);
+        let results = bools(&cidr(&[addrs, nets]).unwrap());
+        assert_eq!(results[..4], [Some(true), Some(false), Some(true), Some(false)]);
         assert!(cidr(&[strings(&["10.0.0.1"]), strings(&["10/33"])]).is_err());
-        // An address without a length is a network of one host.
+        // An address without a prefix length is a network of one host.
         let hosts = strings(&["10.0.0.1", "2001:db8::1"]);
-        let found = bools(&cidr(&[strings(&["10.0.0.1", "2001:db8::2"]), hosts]).unwrap());
-        assert_eq!(found, [Some(true), Some(false)]);
+        let results = bools(&cidr(&[strings(&["10.0.0.1", "2001:db8::2"]), hosts]).unwrap());
+        assert_eq!(results, [Some(true), Some(false)]);
     }
 
     #[test]
@@ -362,9 +362,9 @@ mod tests {
             ("", false),
         ];
         let names: Vec<_> = addrs.iter().map(|(addr, _)| *addr).collect();
-        let found = bools(&is_private(&[strings(&names)]).unwrap());
-        for ((addr, is), found) in addrs.iter().zip(found) {
-            assert_eq!(found, Some(*is), "{addr}");
+        let results = bools(&is_private(&[strings(&names)]).unwrap());
+        for ((addr, is), result) in addrs.iter().zip(results) {
+            assert_eq!(result, Some(*is), "{addr}");
         }
     }
 
@@ -380,9 +380,9 @@ mod tests {
             ("localhost", None),
         ];
         for (name, expected) in names {
-            let found = domain(&[strings(&[name])]).unwrap();
-            let found: &StringArray = found.as_any().downcast_ref().unwrap();
-            assert_eq!(found.iter().next().flatten(), expected, "{name}");
+            let results = domain(&[strings(&[name])]).unwrap();
+            let results: &StringArray = results.as_any().downcast_ref().unwrap();
+            assert_eq!(results.iter().next().flatten(), expected, "{name}");
         }
     }
 
@@ -401,7 +401,7 @@ mod tests {
     fn weeks_begin_on_mondays_and_no_time_overflows() {
         const DAY: i64 = 86_400_000_000;
         let week = interval("1w").unwrap();
-        // Thursday and Sunday of the first days of 1970, and the Monday after them.
+        // The first Thursday and Sunday of 1970, and the Monday after them.
         assert_eq!(
             [0, 3, 4].map(|day| week.start(day * DAY)),
             [-3, -3, 4].map(|day| Some(day * DAY))
@@ -414,8 +414,8 @@ mod tests {
     fn times_before_1970_fall_into_their_interval() {
         let times = TimestampMicrosecondArray::from(vec![-1, 0, 59_999_999, 60_000_000]);
         let times: ArrayRef = Arc::new(times.with_timezone("UTC"));
-        let found = hist(&[times, strings(&["1m"; 4])]).unwrap();
-        let found: &TimestampMicrosecondArray = found.as_any().downcast_ref().unwrap();
-        assert_eq!(found.values()[..], [-60_000_000, 0, 0, 60_000_000]);
+        let results = hist(&[times, strings(&["1m"; 4])]).unwrap();
+        let results: &TimestampMicrosecondArray = results.as_any().downcast_ref().unwrap();
+        assert_eq!(results.values()[..], [-60_000_000, 0, 0, 60_000_000]);
     }
 }

@@ -1,22 +1,22 @@
-//! What errors say beyond those of DataFusion: names that are near, and what is written instead.
+//! Hints for DataFusion's errors: similar names, and the supported syntax.
 
 use datafusion::sql::sqlparser::tokenizer::Location;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::Error;
+use crate::error::cast_message;
 use crate::error::find;
-use crate::error::of_value;
 use crate::error::tokens;
 
-/// A hint about an address, or a name with a dot, that needs quotes.
-pub(crate) fn unquoted(sql: &str, at: Location) -> Option<String> {
+/// Returns a hint if the word at a location is an address or a name with a dot that needs quotes.
+pub(crate) fn quoting_hint(sql: &str, at: Location) -> Option<String> {
     let line = sql.lines().nth((at.line as usize).checked_sub(1)?)?;
     let column = (at.column as usize).checked_sub(1)?;
-    let letters: Vec<char> = line.chars().collect();
+    let chars: Vec<char> = line.chars().collect();
     let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/');
-    let before = letters.get(..column)?.iter().rev().take_while(|c| is_part(c)).count();
-    let behind = letters.get(column..)?.iter().take_while(|c| is_part(c)).count();
-    let word: String = letters.get(column - before..column + behind)?.iter().collect();
+    let before = chars.get(..column)?.iter().rev().take_while(|c| is_part(c)).count();
+    let after = chars.get(column..)?.iter().take_while(|c| is_part(c)).count();
+    let word: String = chars.get(column - before..column + after)?.iter().collect();
     if word.parse::<gannet_base::Addr>().is_ok() || word.parse::<gannet_base::Subnet>().is_ok() {
         return Some(format!("an address or a network is in single quotes: '{word}'"));
     }
@@ -25,9 +25,9 @@ pub(crate) fn unquoted(sql: &str, at: Location) -> Option<String> {
         .then(|| format!("here, a name with a dot is in double quotes: \"{word}\""))
 }
 
-/// The error of a text that is of another type, at its place if the query has it.
-pub(crate) fn of_cast(text: &str, sql: &str) -> Error {
-    let text = of_value(text);
+/// Converts the error of a failed cast, with the location of the value if it is in the query.
+pub(crate) fn cast_error(text: &str, sql: &str) -> Error {
+    let text = cast_message(text);
     let quoted = text.strip_prefix("cannot cast string '").and_then(|rest| rest.split_once('\''));
     let Some((value, ty)) = quoted else { return Error::query(text) };
     let is_number = ["Int", "UInt", "Float", "Decimal"].iter().any(|kind| ty.contains(kind));
@@ -44,8 +44,8 @@ pub(crate) fn of_cast(text: &str, sql: &str) -> Error {
     }
 }
 
-/// The error of values of types that are not compared.
-pub(crate) fn of_comparison(text: &str) -> Option<Error> {
+/// Converts the error of a comparison between incompatible types.
+pub(crate) fn comparison_error(text: &str) -> Option<Error> {
     let is_comparison = [
         "Cannot infer common argument type for comparison",
         "Can not find compatible types to compare",
@@ -71,8 +71,8 @@ pub(crate) fn of_comparison(text: &str) -> Option<Error> {
     })
 }
 
-/// The error of a column that is neither a group nor in an aggregate function.
-pub(crate) fn of_groups(text: &str, sql: &str) -> Option<Error> {
+/// Converts the error of a column that is neither in GROUP BY nor in an aggregate function.
+pub(crate) fn group_error(text: &str, sql: &str) -> Option<Error> {
     let (_, rest) = text.split_once("column \"")?;
     let (full, _) = rest.split_once("\" must appear in the GROUP BY")?;
     let short = full.split_once('.').map_or(full, |(_, name)| name);
@@ -85,8 +85,11 @@ pub(crate) fn of_groups(text: &str, sql: &str) -> Option<Error> {
     Some(error.with_hint(Some(hint)).near(name).found_in(sql))
 }
 
-/// The columns whose names begin with this one and a dot.
-pub(crate) fn parts<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+/// Lists the columns whose names begin with `name` and a dot.
+pub(crate) fn nested_columns_hint<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<String> {
     let begin = format!("{}.", name.to_ascii_lowercase());
     let mut names: Vec<_> = known.filter(|known| known.starts_with(&begin)).collect();
     names.sort_unstable();
@@ -94,8 +97,8 @@ pub(crate) fn parts<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
     (!names.is_empty()).then(|| format!("its columns are {}", names.join(", ")))
 }
 
-/// A hint about a name that the query gives to a result.
-pub(crate) fn of_result(name: &str, sql: &str) -> Option<String> {
+/// Returns a hint if the unknown name is an alias of a result column.
+pub(crate) fn alias_hint(name: &str, sql: &str) -> Option<String> {
     let tokens = tokens(sql);
     let words: Vec<_> = tokens
         .iter()
@@ -109,8 +112,8 @@ pub(crate) fn of_result(name: &str, sql: &str) -> Option<String> {
     })
 }
 
-/// The logs that have a column of this name, or a hint about strings where none has.
-pub(crate) fn elsewhere(name: &str) -> Option<String> {
+/// Lists the logs that have a column of this name; if none has, returns a hint about quotes of strings.
+pub(crate) fn other_logs_hint(name: &str) -> Option<String> {
     let has = |schema: &gannet_log::Schema| schema.fields.iter().any(|f| f.name == name);
     let schemas = gannet_engine::schemas();
     let fields = || schemas.iter().flat_map(|schema| &schema.fields).filter(|f| f.name == name);
@@ -127,19 +130,19 @@ pub(crate) fn elsewhere(name: &str) -> Option<String> {
     })
 }
 
-/// The names that are most like one that is not known.
+/// Suggests the known names closest to an unknown one.
 pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let wanted = name.to_ascii_lowercase();
-    let last = wanted.rsplit('.').next().unwrap_or(&wanted);
+    let lower_name = name.to_ascii_lowercase();
+    let last = lower_name.rsplit('.').next().unwrap_or(&lower_name);
     let mut near: Vec<(usize, &str)> = Vec::new();
-    // What is not known is no suggestion, even if another table has a column of this name.
+    // The unknown name itself is not suggested, even if another table has a column of this name.
     for candidate in known.filter(|known| !known.eq_ignore_ascii_case(name)) {
         let other = candidate.to_ascii_lowercase();
-        let of_last = other.rsplit('.').next().is_some_and(|end| end == last);
-        let far = if of_last { 0 } else { distance(&wanted, &other) };
-        let most = 1 + wanted.len().min(other.len()) / 3;
-        if far <= most && !near.iter().any(|(_, known)| *known == candidate) {
-            near.push((far, candidate));
+        let has_same_last = other.rsplit('.').next().is_some_and(|end| end == last);
+        let distance_to = if has_same_last { 0 } else { distance(&lower_name, &other) };
+        let max_distance = 1 + lower_name.len().min(other.len()) / 3;
+        if distance_to <= max_distance && !near.iter().any(|(_, known)| *known == candidate) {
+            near.push((distance_to, candidate));
         }
     }
     near.sort_unstable();
@@ -147,7 +150,7 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
 }
 
-/// Edits from one word to another: characters inserted, removed, replaced, or swapped with the next.
+/// The edit distance between two words (Damerau-Levenshtein, optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());

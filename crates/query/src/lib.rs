@@ -1,14 +1,14 @@
 //! SQL over captures and logs.
 //!
-//! A `Session` has captures, logs and folders of both, and answers queries about them. Each log is a table: `conn`,
-//! `dns` and so on. Its rows come from all files that have that log: Parquet files, Zeek's TSV and JSON logs, and
-//! captures, which are analysed while the query runs. Of a capture only the log and the columns that the query names
-//! are made, and the analysis stops as soon as the query needs no more rows. A table may also be named by its file:
-//! `'trace.pcap'` is its conn, `'trace.pcap'.dns` another log, `'dns.parquet'` the log in it.
+//! A `Session` runs queries over captures, logs, and folders of both. Each log is a table: `conn`, `dns` and so on. Its
+//! rows come from all files that have that log: Parquet files, Zeek's TSV and JSON logs, and captures, which are
+//! analysed while the query runs. The analysis of a capture creates only the log and the columns that the query uses,
+//! and stops as soon as the query needs no more rows. A table may also be named by its file: `'trace.pcap'` is its conn
+//! log, `'trace.pcap'.dns` another log, `'dns.parquet'` the log in it.
 //!
-//! Zeek's names stand as they are: `id.orig_h` needs no quotes (`names`). The `functions` of the network field join
-//! those of DataFusion, which plans and runs the queries. Memory is bounded: sorts, groups and joins beyond the limit
-//! go to temporary files. A query only reads; statements that write or define anything are refused.
+//! Zeek's column names such as `id.orig_h` need no quotes (`names`). DataFusion plans and executes the queries;
+//! `functions` adds functions for network data. Memory is bounded: sorts, groups and joins beyond the limit spill to
+//! temporary files. Queries are read-only: DDL and DML statements are rejected.
 //!
 //! Without the feature `datafusion` the crate is empty.
 

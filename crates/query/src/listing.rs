@@ -1,4 +1,4 @@
-//! From paths to captures and logs.
+//! Finds the captures and logs at paths.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -24,36 +24,36 @@ pub(crate) struct Source {
     pub(crate) content: Content,
 }
 
-/// What is in a file.
+/// Content of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Packets: every log can be made of them.
+    /// Packets, from which every log can be created.
     Capture,
-    /// Rows of one log.
+    /// Rows of a log.
     Log {
-        /// Its name.
+        /// Name of the log.
         log: String,
-        /// Its columns.
+        /// Columns of the log.
         schema: Schema,
         format: Format,
     },
 }
 
-/// How rows are written.
+/// Format of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Parquet,
     Tsv,
     Json,
-    /// Rows of several logs, which they name as `_path`.
+    /// Rows of several logs, each with the member `_path`.
     MixedJson,
 }
 
-/// The path that stands for a capture on standard input.
+/// The path of a capture on standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// All captures and logs of these paths: files, folders with all that is below them, and patterns. What a folder has
-/// in addition to captures and logs is skipped, and named in `skipped`.
+/// Lists all captures and logs at these paths: files, folders (recursively), and glob patterns. Other files in folders
+/// are added to `skipped`.
 pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     let named = |paths: &[PathBuf], path: &Path| paths.iter().any(|named| named == path);
@@ -61,16 +61,21 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
         if path == Path::new(STDIN) {
             sources.push(Source { path: path.clone(), content: Content::Capture });
         } else if path.is_dir() {
-            folder(path, &mut sources, skipped)?;
+            let before = sources.len();
+            list_folder(path, &mut sources, skipped)?;
+            if sources.len() == before {
+                let path = path.display();
+                return Err(Error::input(format!("{path}: a folder without captures and logs")));
+            }
         } else if path.exists() {
-            sources.extend(file(path)?);
+            sources.extend(detect(path)?);
         } else {
-            pattern(path, &mut sources, skipped)?;
+            expand_pattern(path, &mut sources, skipped)?;
         }
     }
     let mut seen = BTreeSet::new();
     sources.retain(|source: &Source| {
-        // The rows of a file that is given several times count once.
+        // A file that is given several times is read once.
         let path = source.path.canonicalize();
         let log = match &source.content {
             Content::Capture => None,
@@ -80,7 +85,7 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
     });
     let copies = copies(&sources);
     let is_copy = copies.iter().zip(&sources).map(|(copy, source)| {
-        // A file that is named itself is meant.
+        // A file that is given by its own path is kept.
         let copy = copy.as_ref().filter(|_| !named(paths, &source.path))?;
         skipped.push(format!(
             "{}: {} has the same log in another format",
@@ -95,8 +100,8 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
     Ok(sources)
 }
 
-/// Of each source, the file of its folder that has the same log in a better format: one whose name is the same up to what
-/// names the format.
+/// Returns for each source the file in its folder that has the same log in a preferred format: files whose names differ
+/// only in their extensions.
 fn copies(sources: &[Source]) -> Vec<Option<PathBuf>> {
     const FORMATS: [Format; 4] = [Format::Parquet, Format::Tsv, Format::Json, Format::MixedJson];
     let rank = |format: Format| FORMATS.iter().position(|known| *known == format);
@@ -126,11 +131,14 @@ fn copies(sources: &[Source]) -> Vec<Option<PathBuf>> {
     sources.iter().map(copy).collect()
 }
 
-fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Result<(), Error> {
+fn expand_pattern(
+    path: &Path,
+    sources: &mut Vec<Source>,
+    skipped: &mut Vec<String>,
+) -> Result<(), Error> {
     let text = path.to_string_lossy();
-    let missing = || Error::input(format!("{text}: no such file or folder"));
     if !text.contains(['*', '?', '[']) {
-        return Err(missing());
+        return Err(Error::input(format!("{text}: no such file or folder")));
     }
     let found = glob::glob(&text).map_err(|e| Error::input(format!("{text}: {e}")))?;
     let mut any = false;
@@ -138,17 +146,17 @@ fn pattern(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) -> Resu
         let path = path.map_err(|e| Error::input(e.to_string()))?;
         any = true;
         if path.is_dir() {
-            folder(&path, to, skipped)?;
+            list_folder(&path, sources, skipped)?;
         } else {
-            found_file(&path, to, skipped);
+            detect_or_skip(&path, sources, skipped);
         }
     }
-    if any { Ok(()) } else { Err(missing()) }
+    if any { Ok(()) } else { Err(Error::input(format!("{text}: no file matches this pattern"))) }
 }
 
-fn folder(
+fn list_folder(
     folder_path: &Path,
-    to: &mut Vec<Source>,
+    sources: &mut Vec<Source>,
     skipped: &mut Vec<String>,
 ) -> Result<(), Error> {
     let failed = |e: io::Error| Error::input(format!("{}: {e}", folder_path.display()));
@@ -158,29 +166,29 @@ fn folder(
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        // Indexes of captures, files that are being written, hidden files.
+        // Skips capture indexes, files being written, and hidden files.
         if name.starts_with('.') || name.ends_with(".gannet") || name.ends_with(".tmp") {
             continue;
         }
-        // Links to folders are not followed: they may lead in a circle.
+        // Links to folders are not followed, because they may form a cycle.
         if entry.file_type().map_err(failed)?.is_dir() {
-            folder(&path, to, skipped)?;
+            list_folder(&path, sources, skipped)?;
         } else if path.is_file() {
-            found_file(&path, to, skipped);
+            detect_or_skip(&path, sources, skipped);
         }
     }
     Ok(())
 }
 
-fn found_file(path: &Path, to: &mut Vec<Source>, skipped: &mut Vec<String>) {
-    match file(path) {
-        Ok(sources) => to.extend(sources),
+fn detect_or_skip(path: &Path, sources: &mut Vec<Source>, skipped: &mut Vec<String>) {
+    match detect(path) {
+        Ok(found) => sources.extend(found),
         Err(error) => skipped.push(error.to_string()),
     }
 }
 
-/// What a file is, by its first bytes: one source, or one for each log whose rows it has.
-pub(crate) fn file(path: &Path) -> Result<Vec<Source>, Error> {
+/// Detects the format of a file by its first bytes. Returns one source, or one for each log in the file.
+pub(crate) fn detect(path: &Path) -> Result<Vec<Source>, Error> {
     let failed = |e: &dyn std::fmt::Display| Error::input(format!("{}: {e}", path.display()));
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut head));
@@ -196,7 +204,7 @@ pub(crate) fn file(path: &Path) -> Result<Vec<Source>, Error> {
         Content::Log { log, schema, format: Format::Parquet }
     } else {
         let mut input = open(path).map_err(|e| failed(&e))?;
-        // Packed data that is cut has an error here; a capture reader reports it better.
+        // Ignores an error of truncated compressed data, because the capture reader reports it better.
         let first = input.fill_buf().unwrap_or_default();
         if first.starts_with(b"#separator") || first.starts_with(b"#fields") {
             let (log, schema) = text::tsv_schema(input).map_err(|e| failed(&e))?;
@@ -215,36 +223,41 @@ pub(crate) fn file(path: &Path) -> Result<Vec<Source>, Error> {
             let schema = text::json_schema(input, &log).map_err(|e| failed(&e))?;
             Content::Log { log, schema, format: Format::Json }
         } else {
-            gannet_capture::Reader::open(path).map_err(|e| Error::input(e.to_string()))?;
+            gannet_capture::Reader::open(path).map_err(|error| match error {
+                gannet_capture::Error::NotACapture { found: "text", .. } => failed(
+                    &"text that is no log: logs are TSV with Zeek's header, JSON lines or Parquet",
+                ),
+                other => Error::input(other.to_string()),
+            })?;
             Content::Capture
         }
     };
     Ok(vec![Source { path: path.to_owned(), content }])
 }
 
-/// The name of a log by that of its file: `conn` of `conn.log`, `conn.00:00:00-01:00:00.log.gz` and `conn.parquet`.
+/// Returns the log name from a file name: `conn` of `conn.log`, `conn.00:00:00-01:00:00.log.gz` and `conn.parquet`.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// Whether a file is packed with gzip or zstd.
-pub(crate) fn is_packed(path: &Path) -> bool {
+/// Whether a file is compressed with gzip or zstd.
+pub(crate) fn is_compressed(path: &Path) -> bool {
     let mut head = [0; 4];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && (head.starts_with(&GZIP) || head == ZSTD)
+    read.is_ok() && (head.starts_with(&GZIP_MAGIC) || head == ZSTD_MAGIC)
 }
 
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The text of a file, which may be packed with gzip or zstd.
+/// Opens a text file, which may be compressed with gzip or zstd.
 pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
     let head = file.fill_buf()?;
-    Ok(if head.starts_with(&GZIP) {
+    Ok(if head.starts_with(&GZIP_MAGIC) {
         Box::new(BufReader::with_capacity(1 << 16, flate2::bufread::MultiGzDecoder::new(file)))
-    } else if head.starts_with(&ZSTD) {
+    } else if head.starts_with(&ZSTD_MAGIC) {
         Box::new(BufReader::with_capacity(1 << 16, zstd::Decoder::with_buffer(file)?))
     } else {
         Box::new(file)

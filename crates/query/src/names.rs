@@ -1,4 +1,4 @@
-//! Names of a query made to fit its tables: Zeek's names with dots need no quotes, and case does not matter.
+//! Resolves the names in a query: Zeek's names with dots need no quotes, and names are case-insensitive.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::WildcardAdditionalOptions;
 
 use crate::Error;
 
-/// Names that a query declares itself, and all words that it uses.
+/// Names that a query declares, and the identifiers that it uses.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     /// Common table expressions, in lower case.
@@ -51,7 +51,7 @@ impl VisitorMut for Declared {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // FROM conn alone has all columns.
+        // `FROM conn` without SELECT selects all columns.
         if select.flavor == SelectFlavor::FromFirstNoSelect {
             select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
         }
@@ -77,7 +77,7 @@ impl VisitorMut for Declared {
     }
 }
 
-/// What a statement declares. Statements that are no queries are refused, and clauses that are not executed.
+/// Collects the declarations of a query. Rejects other statements, and unsupported clauses.
 pub(crate) fn declared(statement: &mut Statement, sql: &str) -> Result<Declared, Error> {
     let mut declared = Declared::default();
     let query = query(statement)?;
@@ -86,8 +86,8 @@ pub(crate) fn declared(statement: &mut Statement, sql: &str) -> Result<Declared,
     Ok(declared)
 }
 
-/// What the columns of an answer are called that have no name of their own: the text of their expressions. `None` where a
-/// column has a name; an empty list where columns do not follow from the text (`SELECT *`).
+/// Labels for result columns without a name: the text of their expressions. `None` for a column with a name; empty if
+/// the columns are not known from the text (`SELECT *`).
 pub(crate) fn labels(statement: &Statement) -> Vec<Option<String>> {
     let Statement::Statement(inner) = statement else { return Vec::new() };
     let ast::Statement::Query(query) = inner.as_ref() else { return Vec::new() };
@@ -109,21 +109,21 @@ pub(crate) fn labels(statement: &Statement) -> Vec<Option<String>> {
     select.projection.iter().map(label).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The query in a statement.
+/// Returns the query in a statement.
 fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
     match statement {
         Statement::Statement(inner) => match inner.as_ref() {
             ast::Statement::Query(_)
             | ast::Statement::Explain { .. }
             | ast::Statement::ExplainTable { .. } => Ok(&mut **inner),
-            _ => Err(refused()),
+            _ => Err(not_a_query()),
         },
         Statement::Explain(explain) => query(&mut explain.statement),
-        _ => Err(refused()),
+        _ => Err(not_a_query()),
     }
 }
 
-fn refused() -> Error {
+fn not_a_query() -> Error {
     let what =
         "only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES, SHOW COLUMNS";
     let hint = "--out FILE writes an answer; WITH name AS (SELECT …) names one within a query";
@@ -158,7 +158,7 @@ pub(crate) fn columns<'a>(
     declared: &Declared,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<(), Error> {
-    // By lower case; where several differ in case alone, only the exact one is meant.
+    // Keyed by lower case. If several names differ only in case, only an exact match counts.
     let mut known: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for name in names {
         known.entry(name.to_ascii_lowercase()).or_default().insert(name);

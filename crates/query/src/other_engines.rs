@@ -1,18 +1,18 @@
-//! Functions that other engines have, and what is written instead.
+//! Equivalents for functions and column names of other SQL engines.
 
-/// What stands for a function of another engine.
+/// Returns the equivalent of a function of another engine.
 pub(crate) fn replacement(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     REPLACEMENTS.iter().find(|(names, _)| names.contains(&&*name)).map(|(_, instead)| *instead)
 }
 
-/// The columns of Zeek's logs for a name that other tools have.
+/// Returns the columns of Zeek's logs for a name that other tools use.
 pub(crate) fn column(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     COLUMNS.iter().find(|(names, _)| names.contains(&&*name)).map(|(_, column)| *column)
 }
 
-/// Names in lower case, and what Zeek calls it.
+/// Names in lower case, and Zeek's columns.
 const COLUMNS: &[(&[&str], &str)] = &[
     (
         &[
@@ -68,8 +68,8 @@ const COLUMNS: &[(&[&str], &str)] = &[
     (&["filename"], "filename in files, name in smb_files"),
 ];
 
-/// Functions that need a window.
-pub(crate) const WINDOWS: [&str; 10] = [
+/// Window functions.
+pub(crate) const WINDOW_FUNCTIONS: [&str; 10] = [
     "rank",
     "dense_rank",
     "row_number",
@@ -82,7 +82,7 @@ pub(crate) const WINDOWS: [&str; 10] = [
     "first_value",
 ];
 
-/// Names in lower case, and the replacement.
+/// Names in lower case, and the equivalent.
 const REPLACEMENTS: &[(&[&str], &str)] = &[
     (&["len", "strlen", "size"], "length(text) of a string, array_length(list) of a list"),
     (&["typeof", "pg_typeof", "totypename"], "arrow_typeof(value)"),

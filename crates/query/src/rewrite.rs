@@ -1,4 +1,4 @@
-//! Expressions of SQL written as others that mean the same, and that `arithmetic` plans.
+//! Rewrites SQL expressions as equivalent ones that `arithmetic` plans.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::ast::UnaryOperator;
 use datafusion::sql::sqlparser::ast::Value;
 
-/// `-x` as `0 - x`, `x REGEXP y` as `x ~ y`, and `EXTRACT(EPOCH FROM x)` as `epoch(x)`.
+/// Rewrites `-x` as `0 - x`, `x REGEXP y` as `x ~ y`, and `EXTRACT(EPOCH FROM x)` as `epoch(x)`.
 pub(crate) fn expressions(statement: &mut ast::Statement) {
     let _: ControlFlow<()> = ast::visit_expressions_mut(statement, |expr| {
         if let Some(other) = rewritten(expr) {

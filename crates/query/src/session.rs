@@ -1,4 +1,4 @@
-//! Captures and logs that queries are asked about.
+//! A session: the captures and logs that queries read.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,20 +38,20 @@ use crate::listing::Content;
 use crate::listing::Source;
 use crate::names;
 use crate::show;
-use crate::show::Asked;
+use crate::show::StatementKind;
 use crate::sum::CheckedSum;
 use crate::table::LogTable;
 
-/// How queries run.
+/// Options of a session.
 #[derive(Clone)]
 pub struct Options {
-    /// Bytes that sorts, groups and joins may take; beyond, they use temporary files.
+    /// Memory limit in bytes for sorts, groups and joins; beyond it, they spill to temporary files.
     pub memory: usize,
-    /// Threads that compute, and threads that analyse.
+    /// Number of threads for the query, and for the analysis of captures.
     pub threads: usize,
-    /// Each capture is analysed alone, and every table has the column `capture`.
+    /// Whether each capture is analysed separately, and every table has the column `capture`.
     pub each: bool,
-    /// How captures are analysed. Where logs go, and which, is up to the query.
+    /// Options of the analysis of captures. Its logs and their output are set by the query.
     pub analysis: gannet_engine::Options,
 }
 
@@ -62,27 +62,27 @@ impl Default for Options {
     }
 }
 
-/// What the parts of a query share.
+/// State shared by the session, its tables and its functions.
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    /// The query is to end.
+    /// Cancels the query.
     pub(crate) stop: Arc<AtomicBool>,
     problems: Mutex<Problems>,
     captures: Mutex<Vec<PathBuf>>,
-    /// The files that the latest query reads.
+    /// Files that the latest query reads.
     inputs: Mutex<Vec<PathBuf>>,
-    /// Packets that analyses of captures took.
+    /// Number of packets analysed.
     packets: AtomicU64,
-    /// The capture on standard input, until it is read.
+    /// Reader of the capture on standard input, until a query takes it.
     stdin: Mutex<Option<Reader>>,
-    /// A table reads standard input.
-    is_stdin_taken: AtomicBool,
+    /// Whether a table reads standard input.
+    is_stdin_reserved: AtomicBool,
 }
 
 #[derive(Default)]
 struct Problems {
     warnings: Vec<String>,
-    damaged: Vec<String>,
+    damage: Vec<String>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -96,7 +96,7 @@ impl Shared {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something was left out that was not named.
+    /// Adds a warning, once for each text.
     pub(crate) fn warn(&self, text: String) {
         let mut problems = self.problems();
         if !problems.warnings.contains(&text) {
@@ -104,28 +104,28 @@ impl Shared {
         }
     }
 
-    /// An input is cut or damaged: the answer has what is before.
-    pub(crate) fn damaged(&self, text: String) {
+    /// Reports a truncated or damaged input, once for each text. The result has the rows before the damage.
+    pub(crate) fn report_damage(&self, text: String) {
         let mut problems = self.problems();
-        if !problems.damaged.contains(&text) {
-            problems.damaged.push(text);
+        if !problems.damage.contains(&text) {
+            problems.damage.push(text);
         }
     }
 
-    /// An analysis took this many packets.
+    /// Adds to the number of analysed packets.
     pub(crate) fn analysed(&self, packets: usize) {
         self.packets.fetch_add(packets as u64, Ordering::Relaxed);
     }
 
-    /// The capture on standard input, once.
+    /// Takes the reader of standard input; an error if it was taken before.
     pub(crate) fn stdin(&self) -> Result<Reader, Error> {
         let reader = self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
         reader.ok_or_else(Self::no_stdin)
     }
 
-    /// Reserves standard input for a table of a query, once.
-    pub(crate) fn take_stdin(&self) -> Result<(), Error> {
-        match self.is_stdin_taken.swap(true, Ordering::Relaxed) {
+    /// Reserves standard input for a table; an error if it was reserved before.
+    pub(crate) fn reserve_stdin(&self) -> Result<(), Error> {
+        match self.is_stdin_reserved.swap(true, Ordering::Relaxed) {
             false => Ok(()),
             true => Err(Self::no_stdin()),
         }
@@ -143,7 +143,7 @@ impl Shared {
     }
 }
 
-/// Answers queries about captures and logs.
+/// Runs queries over captures and logs.
 pub struct Session {
     context: SessionContext,
     sources: Vec<Source>,
@@ -151,10 +151,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of captures, logs, folders of both, and patterns of paths. Where a query names files itself, there may be none.
+    /// Creates a session with captures, logs, folders of both, and glob patterns. `paths` may be empty if queries name
+    /// files themselves.
     ///
     /// # Errors
-    /// Where a path does not exist, or is neither a capture nor a log.
+    /// If a path does not exist, or is neither a capture nor a log.
     pub fn new(paths: &[PathBuf], options: Options) -> Result<Self, Error> {
         let mut skipped = Vec::new();
         let sources = listing::list(paths, &mut skipped)?;
@@ -167,7 +168,7 @@ impl Session {
         settings.sql_parser.enable_ident_normalization = false;
         settings.catalog.information_schema = true;
         settings.execution.time_zone = Some("UTC".into());
-        // Which rows a file has is decided by its pages and bloom filters.
+        // Filters use the page index and Bloom filters of Parquet files.
         settings.execution.parquet.pushdown_filters = true;
         settings.execution.parquet.reorder_filters = true;
         let mut context = SessionContext::new_with_config_rt(config, environment);
@@ -180,7 +181,7 @@ impl Session {
             inputs: Mutex::default(),
             packets: AtomicU64::new(0),
             stdin: Mutex::default(),
-            is_stdin_taken: AtomicBool::new(false),
+            is_stdin_reserved: AtomicBool::new(false),
         });
         for function in functions::all(&shared) {
             context.register_udf(function);
@@ -194,12 +195,12 @@ impl Session {
         Ok(Self { context, sources, shared })
     }
 
-    /// The capture on standard input, which the path `-` of the session stands for. One query reads it, for one table.
+    /// Sets the reader of standard input, for the path `-`. Only one table of one query can read it.
     pub fn set_stdin(&self, reader: Reader) {
         *self.shared.stdin.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
     }
 
-    /// Set to end the query that runs.
+    /// Returns the flag that cancels the running query.
     pub fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.shared.stop)
     }
@@ -208,20 +209,20 @@ impl Session {
     /// inputs.
     pub fn problems(&self) -> (Vec<String>, Vec<String>) {
         let problems = std::mem::take(&mut *self.shared.problems());
-        (problems.warnings, problems.damaged)
+        (problems.warnings, problems.damage)
     }
 
-    /// The files that the latest query may read: those of the session, and those that the query names.
+    /// Returns the files that the latest query may read: those of the session, and those that the query names.
     pub fn inputs(&self) -> Vec<PathBuf> {
         self.shared.inputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Packets that analyses of captures took since the last call.
+    /// Returns the number of packets analysed since the last call.
     pub fn analysed(&self) -> u64 {
         self.shared.packets.swap(0, Ordering::Relaxed)
     }
 
-    /// Names of the tables, in order. Of captures all logs that an analysis can make.
+    /// Returns the sorted names of the tables. Captures contribute all logs of the analysis.
     pub fn tables(&self) -> Vec<String> {
         let mut names = BTreeSet::new();
         for source in &self.sources {
@@ -237,7 +238,7 @@ impl Session {
         names.into_iter().collect()
     }
 
-    /// Names of the tables, in order, each with the logs that it is made of.
+    /// Returns the sorted names of the tables, each with its log files.
     pub fn files_of_tables(&self) -> Vec<(String, Vec<PathBuf>)> {
         let of = |table: String| {
             let is = |source: &&Source| matches!(&source.content, Content::Log { log, .. } if *log == table);
@@ -248,22 +249,22 @@ impl Session {
         self.tables().into_iter().map(of).collect()
     }
 
-    /// The captures, of which every table of an analysis can be made.
+    /// Returns the captures, from which every log of the analysis can be created.
     pub fn captures(&self) -> Vec<PathBuf> {
         captures_of(&self.sources)
     }
 
-    /// The columns of a table.
+    /// Returns the schema of a table.
     ///
     /// # Errors
-    /// Where no table has this name.
+    /// If no table has this name.
     pub fn columns(&self, table: &str) -> Result<SchemaRef, Error> {
         let found = LogTable::new(table, &self.sources, &BTreeSet::new(), &self.shared)?;
         let table = found.ok_or_else(|| self.no_table(table))?;
         Ok(table.schema())
     }
 
-    /// Names of all functions.
+    /// Returns the sorted names of all functions.
     pub fn functions(&self) -> Vec<String> {
         let state = self.context.state();
         let mut names: BTreeSet<String> = state.scalar_functions().keys().cloned().collect();
@@ -272,17 +273,17 @@ impl Session {
         names.into_iter().collect()
     }
 
-    /// Plans a query; its rows are computed as they are read.
+    /// Plans and starts a query.
     ///
     /// # Errors
-    /// Where the query is wrong.
+    /// If the query is invalid.
     pub fn query(&self, sql: &str) -> Result<Answer, Error> {
         self.shared.stop.store(false, Ordering::Relaxed);
         let failed = |e: DataFusionError| Error::of(&e, sql);
-        show::refuse(sql)?;
+        show::reject_summarize(sql)?;
         let mut statement =
             self.context.state().sql_to_statement(sql, &Dialect::Generic).map_err(failed)?;
-        if let Asked::Tables(condition) = show::asked(&mut statement, sql)? {
+        if let StatementKind::Tables(condition) = show::classify(&mut statement, sql)? {
             let known = self.tables();
             let names: Vec<_> =
                 known.iter().map(|name| format!("('{}')", name.replace('\'', "''"))).collect();
@@ -301,13 +302,13 @@ impl Session {
         let mut captures = captures_of(&self.sources);
         let mut inputs = paths_of(&self.sources);
         let mut registered = BTreeSet::new();
-        let mut is_catalogued = false;
+        let mut is_catalog_registered = false;
         names::tables(&mut statement, |parts| {
             if let [schema, table] = parts
-                && schema.value.eq_ignore_ascii_case(CATALOG)
+                && schema.value.eq_ignore_ascii_case(INFORMATION_SCHEMA)
             {
-                if !std::mem::replace(&mut is_catalogued, true) {
-                    self.catalog()?;
+                if !std::mem::replace(&mut is_catalog_registered, true) {
+                    self.register_catalog()?;
                 }
                 let lower =
                     |part: &Ident| Ident { value: part.value.to_lowercase(), ..part.clone() };
@@ -317,7 +318,9 @@ impl Session {
             }
             let found =
                 self.resolve(parts, &declared).map_err(|(error, span)| error.at(sql, span))?;
-            let Some(FoundTable { name, table, sources, ident }) = found else { return Ok(None) };
+            let Some(ResolvedTable { name, table, sources, ident }) = found else {
+                return Ok(None);
+            };
             columns.extend(table.schema().fields().iter().map(|field| field.name().clone()));
             captures.extend(captures_of(&sources));
             inputs.extend(paths_of(&sources));
@@ -346,8 +349,8 @@ impl Session {
         Ok(Answer::start(sql, stream, labels, runtime, stop))
     }
 
-    /// Makes the catalogue list the tables of the session, with their columns.
-    fn catalog(&self) -> Result<(), Error> {
+    /// Registers the tables of the session for `information_schema`, instead of those of earlier queries.
+    fn register_catalog(&self) -> Result<(), Error> {
         let failed = |e: DataFusionError| Error::new(crate::ErrorKind::Run, e.to_string());
         let public =
             self.context.catalog("datafusion").and_then(|catalog| catalog.schema("public"));
@@ -366,15 +369,15 @@ impl Session {
         Ok(())
     }
 
-    /// Names of the columns of a table of the catalogue itself.
+    /// Returns the column names of a table of `information_schema`.
     fn columns_of_catalog(&self, table: &str) -> Result<Vec<String>, Error> {
-        let reference = TableReference::partial(CATALOG, table);
+        let reference = TableReference::partial(INFORMATION_SCHEMA, table);
         let found = runtime(1)?.block_on(self.context.table_provider(reference));
         let Ok(found) = found else {
             let known = INFORMATION_SCHEMA_TABLES;
             let near = suggestion(table, known.iter().copied());
             let hint = near.unwrap_or_else(|| format!("its tables are {}", known.join(", ")));
-            let error = Error::query(format!("{CATALOG} has no table '{table}'"));
+            let error = Error::query(format!("{INFORMATION_SCHEMA} has no table '{table}'"));
             return Err(error.with_hint(Some(hint)));
         };
         Ok(found.schema().fields().iter().map(|field| field.name().clone()).collect())
@@ -387,9 +390,13 @@ impl Session {
                 "no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned(),
             ),
             false => suggestion(name, known.iter().map(String::as_str)).or_else(|| {
-                let most = known.len() <= SHOWN;
-                let names =
-                    known.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let most = known.len() <= MAX_LISTED_TABLES;
+                let names = known
+                    .iter()
+                    .take(MAX_LISTED_TABLES)
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 Some(format!("the tables are {names}{}", if most { "" } else { ", …" }))
             }),
         };
@@ -401,7 +408,12 @@ impl Session {
         }
         let is_log = gannet_engine::schemas().iter().any(|schema| schema.path == lower);
         if is_log && !known.is_empty() {
-            let names = known.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let names = known
+                .iter()
+                .take(MAX_LISTED_TABLES)
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ");
             let hint = format!(
                 "an analysis writes the logs that have rows; those of the paths are {names}"
             );
@@ -414,13 +426,13 @@ impl Session {
         Error::query(format!("no table is named '{name}'")).with_hint(hint)
     }
 
-    /// The table that a name stands for: a log of all sources, a file, or a log of a file. `None` for names that the
-    /// query declares, and DataFusion's own.
+    /// Resolves a table name: a log of all sources, a file, or a log of a file. Returns `None` for names that the query
+    /// or DataFusion defines.
     fn resolve(
         &self,
         parts: &[Ident],
         declared: &names::Declared,
-    ) -> Result<Option<FoundTable>, (Error, datafusion::sql::sqlparser::tokenizer::Span)> {
+    ) -> Result<Option<ResolvedTable>, (Error, datafusion::sql::sqlparser::tokenizer::Span)> {
         let Some(first) = parts.first() else { return Ok(None) };
         let wrong = |error| (error, first.span);
         let name = &first.value;
@@ -435,7 +447,7 @@ impl Session {
                 let table =
                     LogTable::new(&log, &sources, mentioned, &self.shared).map_err(wrong)?;
                 let missing = || wrong(Error::query(format!("{name} has no log '{log}'")));
-                Ok(Some(FoundTable::new(name, table.ok_or_else(missing)?, sources, first)))
+                Ok(Some(ResolvedTable::new(name, table.ok_or_else(missing)?, sources, first)))
             }
             [_] => {
                 let known = self.tables();
@@ -444,7 +456,7 @@ impl Session {
                 let table =
                     LogTable::new(log, &self.sources, mentioned, &self.shared).map_err(wrong)?;
                 let table = table.ok_or_else(|| wrong(self.no_table(name)))?;
-                Ok(Some(FoundTable::new(log, table, Vec::new(), first)))
+                Ok(Some(ResolvedTable::new(log, table, Vec::new(), first)))
             }
             [_, log] if is_path(first) => {
                 let mut skipped = Vec::new();
@@ -458,7 +470,7 @@ impl Session {
                     (Error::query(what).with_hint(hint), log.span)
                 };
                 let full = format!("{name}.{}", log.value);
-                Ok(Some(FoundTable::new(&full, table.ok_or_else(missing)?, sources, first)))
+                Ok(Some(ResolvedTable::new(&full, table.ok_or_else(missing)?, sources, first)))
             }
             [_, ending] if !is_schema(name) => {
                 let path = format!("{name}.{}", ending.value);
@@ -469,7 +481,7 @@ impl Session {
                 let error = Error::query(format!("no table is named '{path}'"));
                 Err((error.with_hint(Some(hint)), first.span.union(&ending.span)))
             }
-            // DataFusion reports what it does not know.
+            // DataFusion reports unknown names.
             _ => Ok(None),
         }
     }
@@ -481,19 +493,19 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Analyses of captures end.
+    /// Cancels analyses of captures.
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// The schema whose tables list tables and columns.
-const CATALOG: &str = "information_schema";
+/// The schema with tables of tables and columns.
+const INFORMATION_SCHEMA: &str = "information_schema";
 
-/// Tables that a hint names.
-const SHOWN: usize = 20;
+/// Maximum number of tables in a hint.
+const MAX_LISTED_TABLES: usize = 20;
 
-/// The threads of a query.
+/// Creates the thread pool of a query.
 fn runtime(threads: usize) -> Result<Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads.max(1))
@@ -502,17 +514,17 @@ fn runtime(threads: usize) -> Result<Runtime, Error> {
         .map_err(|e| Error::new(crate::ErrorKind::Run, e.to_string()))
 }
 
-/// A table that a name stands for.
-struct FoundTable {
-    /// Under which it is registered.
+/// A table that a name was resolved to.
+struct ResolvedTable {
+    /// The name that the table is registered under.
     name: String,
     table: LogTable,
-    /// The files that the query names with it.
+    /// Files that the name refers to; empty for tables of the session.
     sources: Vec<Source>,
     ident: Ident,
 }
 
-impl FoundTable {
+impl ResolvedTable {
     fn new(name: &str, table: LogTable, sources: Vec<Source>, at: &Ident) -> Self {
         let ident = Ident { value: name.to_owned(), quote_style: Some('"'), span: at.span };
         Self { name: name.to_owned(), table, sources, ident }
@@ -520,7 +532,7 @@ impl FoundTable {
 }
 
 fn is_schema(name: &str) -> bool {
-    [CATALOG, "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
+    [INFORMATION_SCHEMA, "public"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn captures_of(sources: &[Source]) -> Vec<PathBuf> {
@@ -532,13 +544,13 @@ fn paths_of(sources: &[Source]) -> Vec<PathBuf> {
     sources.iter().map(|source| source.path.clone()).collect()
 }
 
-/// Names of files are in single quotes; others may be if they look like one.
+/// Whether an identifier is a path: in single quotes, or in other quotes and similar to a path or existing.
 fn is_path(ident: &Ident) -> bool {
-    let looks = ident.value.contains('/') || Path::new(&ident.value).exists();
-    ident.quote_style == Some('\'') || ident.quote_style.is_some() && looks
+    let looks_like_path = ident.value.contains('/') || Path::new(&ident.value).exists();
+    ident.quote_style == Some('\'') || ident.quote_style.is_some() && looks_like_path
 }
 
-/// The log that a path alone stands for: the only one in its files, or conn.
+/// Returns the log that a path without a log name refers to: the only one in its files, or conn for captures.
 fn only_log(path: &Path, sources: &[Source]) -> Result<String, Error> {
     let mut logs: BTreeSet<&str> = BTreeSet::new();
     for source in sources {

@@ -1,4 +1,4 @@
-//! Statements about tables: `SHOW TABLES`, `SHOW COLUMNS FROM conn`, `SUMMARIZE conn`, as queries or as words.
+//! Statements about tables: `SHOW TABLES`, `SHOW COLUMNS FROM conn`, `SUMMARIZE conn`.
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
@@ -10,16 +10,16 @@ use datafusion::sql::sqlparser::ast::ShowStatementOptions;
 use crate::Error;
 use crate::error::find_tokens;
 
-/// What a statement asks about tables.
-pub(crate) enum Asked {
-    /// Names of tables, where they match the condition.
+/// Kind of a statement.
+pub(crate) enum StatementKind {
+    /// `SHOW TABLES`, with a condition on the names.
     Tables(Option<String>),
-    /// Anything else.
+    /// Any other statement.
     Other,
 }
 
-/// Refuses statements that the parser does not know, in words.
-pub(crate) fn refuse(sql: &str) -> Result<(), Error> {
+/// Rejects `SUMMARIZE`, which the parser does not know, with a helpful error.
+pub(crate) fn reject_summarize(sql: &str) -> Result<(), Error> {
     let mut words = sql.split_whitespace();
     if !words.next().is_some_and(|first| first.eq_ignore_ascii_case("summarize")) {
         return Ok(());
@@ -36,23 +36,23 @@ pub(crate) fn refuse(sql: &str) -> Result<(), Error> {
     })
 }
 
-/// What a statement asks about tables; `SHOW COLUMNS FROM conn` becomes `DESCRIBE conn`.
-pub(crate) fn asked(statement: &mut Statement, sql: &str) -> Result<Asked, Error> {
-    let Statement::Statement(inner) = statement else { return Ok(Asked::Other) };
+/// Classifies a statement, and replaces `SHOW COLUMNS FROM conn` by `DESCRIBE conn`.
+pub(crate) fn classify(statement: &mut Statement, sql: &str) -> Result<StatementKind, Error> {
+    let Statement::Statement(inner) = statement else { return Ok(StatementKind::Other) };
     match inner.as_mut() {
         ast::Statement::ShowTables { show_options, .. } => {
             let condition = condition(show_options, "name").map_err(|words| {
                 let hint =
                     "SELECT table_name FROM information_schema.tables WHERE … chooses tables";
-                refused(words, hint, sql)
+                unsupported(words, hint, sql)
             })?;
-            Ok(Asked::Tables(condition))
+            Ok(StatementKind::Tables(condition))
         }
         ast::Statement::ShowColumns { show_options, .. } => {
             let hint = "SELECT column_name FROM information_schema.columns WHERE table_name = 'conn' AND column_name LIKE … \
                         chooses columns";
             if show_options.filter_position.is_some() {
-                return Err(refused("SHOW COLUMNS", hint, sql));
+                return Err(unsupported("SHOW COLUMNS", hint, sql));
             }
             let in_table = show_options.show_in.as_ref();
             let Some(table_name) = in_table.and_then(|scope| scope.parent_name.clone()) else {
@@ -65,17 +65,17 @@ pub(crate) fn asked(statement: &mut Statement, sql: &str) -> Result<Asked, Error
                 has_table_keyword: false,
                 table_name,
             };
-            Ok(Asked::Other)
+            Ok(StatementKind::Other)
         }
         ast::Statement::ShowFunctions { .. } => {
             let hint = "SELECT DISTINCT routine_name FROM information_schema.routines";
-            Err(refused("SHOW FUNCTIONS", hint, sql))
+            Err(unsupported("SHOW FUNCTIONS", hint, sql))
         }
-        _ => Ok(Asked::Other),
+        _ => Ok(StatementKind::Other),
     }
 }
 
-fn refused(words: &str, hint: &str, sql: &str) -> Error {
+fn unsupported(words: &str, hint: &str, sql: &str) -> Error {
     let what = if words == "SHOW FUNCTIONS" { "" } else { " with a condition" };
     let error = Error::query(format!("{words}{what} is not supported"));
     let error = error.with_hint(Some(hint.to_owned()));
@@ -85,7 +85,7 @@ fn refused(words: &str, hint: &str, sql: &str) -> Error {
     }
 }
 
-/// The condition that a filter is for the names in a column, if there is one.
+/// Converts the filter of a SHOW statement to a condition on a column. Returns the unsupported statement as an error.
 fn condition(options: &ShowStatementOptions, column: &str) -> Result<Option<String>, &'static str> {
     use ShowStatementFilterPosition::Infix;
     use ShowStatementFilterPosition::Suffix;

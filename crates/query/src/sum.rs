@@ -1,4 +1,4 @@
-//! `sum`, which is an error where the sum of integers is none of 64 bits.
+//! `sum` with an overflow check: a sum of integers that does not fit in 64 bits is an error.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use crate::Error;
 use crate::functions::as_array;
 
-/// What integers are added as. No number of rows makes a sum that it does not hold.
-const WIDE: DataType = DataType::Decimal128(38, 0);
+/// Type that integers are added as. It cannot overflow in practice.
+const WIDE_TYPE: DataType = DataType::Decimal128(38, 0);
 
-/// DataFusion's `sum` of integers that are wider, made narrow at the end.
+/// DataFusion's `sum` over widened integers, whose result is narrowed to 64 bits.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CheckedSum {
     inner: Sum,
@@ -51,7 +51,7 @@ fn is_integer(field: &FieldRef) -> bool {
 }
 
 fn widened(field: &FieldRef) -> FieldRef {
-    Arc::new(Field::new(field.name(), WIDE, true))
+    Arc::new(Field::new(field.name(), WIDE_TYPE, true))
 }
 
 fn narrow(sums: &ArrayRef) -> Result<ArrayRef> {
@@ -118,7 +118,7 @@ impl AggregateUDFImpl for CheckedSum {
                 let hint = "cast what is added to bigint, or leave out DISTINCT";
                 return Err(error.with_hint(Some(hint.to_owned())).near("sum").into());
             }
-            return Ok(Box::<DistinctInWindow>::default());
+            return Ok(Box::<SlidingDistinctSum>::default());
         }
         if !is_integer(&args.return_field) {
             return self.inner.create_sliding_accumulator(args);
@@ -153,19 +153,19 @@ impl AggregateUDFImpl for CheckedSum {
     }
 }
 
-/// An accumulator that takes integers, and adds them wider.
+/// An accumulator that widens integers before it adds them.
 #[derive(Debug)]
 struct WideningAccumulator<A> {
     inner: A,
 }
 
-fn wide(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-    values.iter().map(|array| Ok(cast(array, &WIDE)?)).collect()
+fn widen(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    values.iter().map(|array| Ok(cast(array, &WIDE_TYPE)?)).collect()
 }
 
 impl Accumulator for WideningAccumulator<Box<dyn Accumulator>> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.update_batch(&wide(values)?)
+        self.inner.update_batch(&widen(values)?)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -186,7 +186,7 @@ impl Accumulator for WideningAccumulator<Box<dyn Accumulator>> {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.retract_batch(&wide(values)?)
+        self.inner.retract_batch(&widen(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -194,15 +194,15 @@ impl Accumulator for WideningAccumulator<Box<dyn Accumulator>> {
     }
 }
 
-/// The sum of the distinct integers of a window that slides. DataFusion's own wraps.
+/// Sum of the distinct integers in a sliding window. DataFusion's own accumulator wraps on overflow.
 #[derive(Debug, Default)]
-struct DistinctInWindow {
-    /// How often the window has each value.
+struct SlidingDistinctSum {
+    /// Number of occurrences of each value in the window.
     counts: HashMap<i64, u64>,
     sum: i128,
 }
 
-impl DistinctInWindow {
+impl SlidingDistinctSum {
     fn each(&mut self, values: &[ArrayRef], mut value: impl FnMut(&mut Self, i64)) -> Result<()> {
         let values: &Int64Array = as_array(values, 0)?;
         values.iter().flatten().for_each(|number| value(self, number));
@@ -210,7 +210,7 @@ impl DistinctInWindow {
     }
 }
 
-impl Accumulator for DistinctInWindow {
+impl Accumulator for SlidingDistinctSum {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.each(values, |window, value| {
             let count = window.counts.entry(value).or_default();
@@ -265,7 +265,7 @@ impl GroupsAccumulator for WideningAccumulator<Box<dyn GroupsAccumulator>> {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> Result<()> {
-        self.inner.update_batch(&wide(values)?, groups, filter, count)
+        self.inner.update_batch(&widen(values)?, groups, filter, count)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
@@ -285,7 +285,7 @@ impl GroupsAccumulator for WideningAccumulator<Box<dyn GroupsAccumulator>> {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        self.inner.convert_to_state(&wide(values)?, filter)
+        self.inner.convert_to_state(&widen(values)?, filter)
     }
 
     fn size(&self) -> usize {

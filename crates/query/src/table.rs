@@ -1,4 +1,4 @@
-//! A log as a table: the rows of all files that have it.
+//! A log as a DataFusion table over all files that have it.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -45,17 +45,19 @@ use crate::listing::Source;
 use crate::session::Shared;
 use crate::text::TextRows;
 
-/// One log of some captures and files.
+/// A log from captures and files.
 #[derive(Debug)]
 pub(crate) struct LogTable {
     name: String,
     schema: SchemaRef,
-    /// Captures, read as one stream, and what the analysis makes of them.
+    /// Captures, which are read as one stream.
     captures: Vec<PathBuf>,
     log: &'static str,
+    /// Whether a query names the hashes of files.
+    hashes: bool,
     fields: Vec<Field>,
     texts: Vec<Text>,
-    /// Files, and what their rows have in the column of the capture.
+    /// Parquet files, each with the value of the column `capture`.
     parquet: Vec<(Option<String>, ListingTable)>,
     shared: Arc<Shared>,
 }
@@ -68,8 +70,8 @@ struct Text {
 }
 
 impl LogTable {
-    /// The log of this name in these sources; `None` where none of them has it. Columns of captures that are optional
-    /// are included if they are mentioned.
+    /// Creates the table of a log; returns `None` if no source has it. Optional columns of captures are included if the
+    /// query mentions them, and files are hashed if it mentions a hash.
     pub(crate) fn new(
         log: &str,
         sources: &[Source],
@@ -83,9 +85,9 @@ impl LogTable {
                 match schema.iter_mut().find(|known| known.name() == field.name()) {
                     None => schema.push(Arc::clone(field)),
                     Some(known) if known.data_type() == field.data_type() => {}
-                    // Files do not agree: all of them as text, or as the wider number.
+                    // If files disagree, the column is the wider number, or text.
                     Some(known) => {
-                        let ty = common(known.data_type(), field.data_type());
+                        let ty = common_type(known.data_type(), field.data_type());
                         *known = Arc::new(known.as_ref().clone().with_data_type(ty));
                     }
                 }
@@ -93,13 +95,17 @@ impl LogTable {
         };
         let (mut captures, mut texts, mut parquet) = (Vec::new(), Vec::new(), Vec::new());
         let mut fields = Vec::new();
+        // Case does not matter in queries.
+        let is_mentioned =
+            |name: &str| mentioned.iter().any(|word| word.eq_ignore_ascii_case(name));
+        let hashes = log == "files" && ["md5", "sha1", "sha256"].into_iter().any(is_mentioned);
         let mut path = "";
         if let Some(known) = known
             && sources.iter().any(|source| matches!(source.content, Content::Capture))
         {
             path = known.path;
             fields = known.fields;
-            fields.retain(|field| !field.optional || mentioned.contains(field.name));
+            fields.retain(|field| !field.optional || is_mentioned(field.name));
             add(&gannet_columns::schema(&fields, TimeUnit::Microseconds));
         }
         for source in sources {
@@ -122,14 +128,15 @@ impl LogTable {
         if captures.is_empty() && texts.is_empty() && parquet.is_empty() {
             return Ok(None);
         }
-        // A log that has a column of this name keeps it.
-        let is_named = shared.options.each && schema.iter().all(|field| field.name() != CAPTURE);
+        // A log with its own column `capture` keeps it.
+        let has_capture_column =
+            shared.options.each && schema.iter().all(|field| field.name() != CAPTURE);
         let own = Arc::new(Schema::new(schema.clone()));
-        if is_named {
+        if has_capture_column {
             schema.push(Arc::new(arrow_schema::Field::new(CAPTURE, DataType::Utf8, true)));
         }
         let schema = Arc::new(Schema::new(schema));
-        let parquet = match (parquet.is_empty(), is_named) {
+        let parquet = match (parquet.is_empty(), has_capture_column) {
             (true, _) => Vec::new(),
             (false, false) => vec![(None, listing(&parquet, &schema)?)],
             (false, true) => {
@@ -148,6 +155,7 @@ impl LogTable {
             schema,
             captures,
             log: path,
+            hashes,
             fields,
             texts,
             parquet,
@@ -156,14 +164,14 @@ impl LogTable {
     }
 }
 
-/// The folder of a log, which names its capture.
+/// Returns the folder of a log, which identifies its capture.
 fn folder_of(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or_else(|| Path::new(".")).display().to_string()
 }
 
-/// A type that holds the values of both.
-fn common(a: &DataType, b: &DataType) -> DataType {
+/// Returns a type that can represent values of both types.
+fn common_type(a: &DataType, b: &DataType) -> DataType {
     match (a, b) {
         (DataType::Timestamp(..), DataType::Timestamp(..)) => a.clone(),
         (a, b) if a.is_integer() && b.is_integer() => DataType::Int64,
@@ -187,7 +195,7 @@ fn listing(paths: &[PathBuf], schema: &SchemaRef) -> Result<ListingTable, Error>
     ListingTable::try_new(config).map_err(failed)
 }
 
-/// A file URL, in which no character of the path is a pattern.
+/// Returns a file URL in which pattern characters of the path are escaped.
 fn file_url(path: &Path) -> String {
     let mut url = "file://".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -210,8 +218,8 @@ impl TableProvider for LogTable {
         TableType::Base
     }
 
-    // Filters skip parts of Parquet files, and the end of captures; all rows are filtered again. They are no filters of packets: a packet in a
-    // tunnel, or a fragment, has other addresses than its connection.
+    // Filters only prune Parquet files and the end of captures, so DataFusion filters all rows again. They are not
+    // applied to packets, because a tunnelled packet or a fragment may have other addresses than its connection.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
@@ -232,16 +240,17 @@ impl TableProvider for LogTable {
         };
         let mut streams: Vec<Arc<dyn PartitionStream>> = Vec::new();
         if self.captures.iter().any(|path| is_stdin(path)) {
-            self.shared.take_stdin()?;
+            self.shared.reserve_stdin()?;
         }
         if !self.captures.is_empty() {
             streams.push(Arc::new(CaptureRows {
                 schema: Arc::clone(&schema),
                 log: self.log,
+                hashes: self.hashes,
                 fields: self.fields.clone(),
                 paths: self.captures.clone(),
                 limit,
-                until: until(filters),
+                until: latest_time(filters),
                 shared: Arc::clone(&self.shared),
             }));
         }
@@ -262,7 +271,7 @@ impl TableProvider for LogTable {
                 plans.push(parquet.scan(state, projection, filters, limit).await?);
                 continue;
             };
-            // The column of the capture is the last one of the table, and in no file.
+            // The column `capture` is the last one of the table, and not in the files.
             let last = self.schema.fields().len() - 1;
             let columns = projection.cloned().unwrap_or_else(|| (0..=last).collect());
             let in_files: Vec<usize> = columns.iter().copied().filter(|at| *at != last).collect();
@@ -296,18 +305,19 @@ impl TableProvider for LogTable {
     }
 }
 
-/// The latest `ts` that rows may have for which all filters are true, in microseconds.
-fn until(filters: &[Expr]) -> Option<i64> {
-    filters.iter().filter_map(latest).min()
+/// Returns the latest `ts`, in microseconds, of rows that can satisfy all filters.
+fn latest_time(filters: &[Expr]) -> Option<i64> {
+    filters.iter().filter_map(latest_time_of_filter).min()
 }
 
-fn latest(filter: &Expr) -> Option<i64> {
+fn latest_time_of_filter(filter: &Expr) -> Option<i64> {
     let is_time = |expr: &Expr| matches!(expr, Expr::Column(column) if column.name == "ts");
     match filter {
         Expr::BinaryExpr(binary) => match binary.op {
-            Operator::And => {
-                [&binary.left, &binary.right].into_iter().filter_map(|e| latest(e)).min()
-            }
+            Operator::And => [&binary.left, &binary.right]
+                .into_iter()
+                .filter_map(|e| latest_time_of_filter(e))
+                .min(),
             Operator::Lt | Operator::LtEq | Operator::Eq if is_time(&binary.left) => {
                 micros(&binary.right)
             }

@@ -1,4 +1,4 @@
-//! Rows of Zeek's TSV and JSON logs.
+//! Reads rows from Zeek's TSV and JSON logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,34 +30,34 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::Error;
-use crate::convert::fit;
+use crate::convert::to_schema;
 use crate::listing::Format;
-use crate::listing::is_packed;
+use crate::listing::is_compressed;
 use crate::listing::open;
 use crate::session::Shared;
 
-/// Rows of a batch.
-const ROWS: usize = 8 << 10;
-/// Lines of a JSON log that its columns are found in.
-const LOOKED_AT: usize = 10_000;
-/// Columns of a JSON log that no log of Zeek has: more are not read, and reported.
-const COLUMNS: usize = 1_000;
-/// Logs of a file at the most.
-const LOGS: usize = 1_000;
-/// Names of columns that are reported.
-const REPORTED: usize = 100;
-/// Bytes of a line at the most: a row has at most some hundred strings of 4 KiB.
-const LINE: u64 = 16 << 20;
+/// Rows per batch.
+const BATCH_ROWS: usize = 8 << 10;
+/// Lines of a JSON log that its schema is inferred from.
+const SCHEMA_LINES: usize = 10_000;
+/// Maximum number of columns of a JSON log that Zeek's log does not have. Further columns are not read, and reported.
+const MAX_EXTRA_COLUMNS: usize = 1_000;
+/// Maximum number of logs in a file.
+const MAX_LOGS: usize = 1_000;
+/// Maximum number of columns reported by name.
+const MAX_REPORTED_COLUMNS: usize = 100;
+/// Maximum length of a line in bytes: a row has at most some hundred strings of 4 KiB.
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// The rows of a text log.
 #[derive(Debug)]
 pub(crate) struct TextRows {
-    /// The columns that are wanted.
+    /// The projected columns.
     pub(crate) schema: SchemaRef,
     pub(crate) path: PathBuf,
     pub(crate) format: Format,
     pub(crate) log: String,
-    /// What the rows have in the column of the capture.
+    /// Value of the column `capture`.
     pub(crate) capture: Option<String>,
     /// All columns of a JSON log.
     pub(crate) fields: Vec<Field>,
@@ -78,23 +78,26 @@ impl PartitionStream for TextRows {
         let capture = self.capture.clone();
         builder.spawn_blocking(move || {
             let send = |batch: RecordBatch| {
-                let fits = fit(&batch, &schema, capture.as_deref()).map_err(DataFusionError::from);
+                let fits =
+                    to_schema(&batch, &schema, capture.as_deref()).map_err(DataFusionError::from);
                 to.blocking_send(fits).is_ok()
             };
-            let mut problems = Problems::default();
+            let mut read_errors = ReadErrors::default();
             let read = open(&path).and_then(|input| match format {
-                Format::Json => json(input, None, &fields, &schema, &mut problems, send),
-                Format::MixedJson => json(input, Some(&log), &fields, &schema, &mut problems, send),
-                _ => tsv(input, &schema, &mut problems, send),
+                Format::Json => read_json(input, None, &fields, &schema, &mut read_errors, send),
+                Format::MixedJson => {
+                    read_json(input, Some(&log), &fields, &schema, &mut read_errors, send)
+                }
+                _ => read_tsv(input, &schema, &mut read_errors, send),
             });
-            problems.report(&path, &shared);
+            read_errors.report(&path, &shared);
             match read {
                 Ok(()) => Ok(()),
-                // Packed data that is cut or damaged: the rows before it are right.
-                Err(error) if is_packed(&path) => {
+                // Truncated or damaged compressed data: the rows read so far are valid.
+                Err(error) if is_compressed(&path) => {
                     let path = path.display();
                     let text = "the packed data ends early or is damaged; rows before it are read";
-                    shared.damaged(format!("{path}: {text} ({error})"));
+                    shared.report_damage(format!("{path}: {text} ({error})"));
                     Ok(())
                 }
                 Err(error) => Err(Error::input(format!("{}: {error}", path.display())).into()),
@@ -104,18 +107,18 @@ impl PartitionStream for TextRows {
     }
 }
 
-/// What could not be read, by what it is.
+/// Counts of input that could not be read.
 #[derive(Debug, Default)]
-struct Problems {
+struct ReadErrors {
     lines: u64,
     values: BTreeMap<&'static str, u64>,
-    /// Of columns that are not read: rows that have them.
+    /// Number of rows with each column that is not read.
     columns: BTreeMap<String, u64>,
-    /// The same of columns beyond those that are reported by name.
+    /// Number of values in columns that are not read and not reported by name.
     others: u64,
 }
 
-impl Problems {
+impl ReadErrors {
     fn value(&mut self, column: &'static str) {
         *self.values.entry(column).or_default() += 1;
     }
@@ -123,7 +126,7 @@ impl Problems {
     fn column(&mut self, name: &str) {
         if let Some(count) = self.columns.get_mut(name) {
             *count += 1;
-        } else if self.columns.len() < REPORTED {
+        } else if self.columns.len() < MAX_REPORTED_COLUMNS {
             self.columns.insert(name.to_owned(), 1);
         } else {
             self.others += 1;
@@ -134,11 +137,13 @@ impl Problems {
         let path = path.display();
         match self.lines {
             0 => {}
-            1 => shared.damaged(format!("{path}: 1 line is no row and was skipped")),
-            lines => shared.damaged(format!("{path}: {lines} lines are no rows and were skipped")),
+            1 => shared.report_damage(format!("{path}: 1 line is no row and was skipped")),
+            lines => {
+                shared.report_damage(format!("{path}: {lines} lines are no rows and were skipped"));
+            }
         }
         for (column, count) in &self.values {
-            shared.damaged(match count {
+            shared.report_damage(match count {
                 1 => format!("{path}: 1 value of '{column}' is not of its type and reads as null"),
                 _ => format!(
                     "{path}: {count} values of '{column}' are not of its type and read as null"
@@ -147,12 +152,12 @@ impl Problems {
         }
         for (column, count) in &self.columns {
             let what = format!(
-                "{path}: {count} rows have a column '{column}' that the first {LOOKED_AT} rows have not: it is not read"
+                "{path}: {count} rows have a column '{column}' that the first {SCHEMA_LINES} rows have not: it is not read"
             );
-            shared.damaged(what);
+            shared.report_damage(what);
         }
         if self.others > 0 {
-            shared.damaged(format!(
+            shared.report_damage(format!(
                 "{path}: {} values of other columns are not read either",
                 self.others
             ));
@@ -160,14 +165,14 @@ impl Problems {
     }
 }
 
-/// The next line without its end; `false` at the end of the file.
+/// Reads the next line without its line ending; returns `false` at the end of the file.
 fn next_line(input: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    let mut limited = io::Read::take(&mut *input, LINE);
+    let mut limited = io::Read::take(&mut *input, MAX_LINE_BYTES);
     if limited.read_until(b'\n', line)? == 0 {
         return Ok(false);
     }
-    if line.last() != Some(&b'\n') && line.len() as u64 == LINE {
+    if line.last() != Some(&b'\n') && line.len() as u64 == MAX_LINE_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than 16 MiB"));
     }
     while let Some(b'\n' | b'\r') = line.last() {
@@ -176,7 +181,7 @@ fn next_line(input: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The next line, as `next_line`; an error is the end, and is kept.
+/// Like `next_line`, but stores an error in `damage` and ends the file there.
 fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, damage: &mut Option<io::Error>) -> bool {
     next_line(input, line).unwrap_or_else(|error| {
         *damage = Some(error);
@@ -184,18 +189,18 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, damage: &mut Option<io
     })
 }
 
-/// Packed rows on their way into batches.
-struct Rows<'a> {
+/// Packs rows, and converts them to record batches.
+struct BatchBuilder<'a> {
     fields: Vec<Field>,
     packer: RowPacker,
     packed: usize,
     send: &'a mut dyn FnMut(RecordBatch) -> bool,
 }
 
-impl Rows<'_> {
-    /// Hands on the rows where they are many, or `at_end`; `false` where no more are wanted.
+impl BatchBuilder<'_> {
+    /// Sends the rows if they fill a batch, or if `at_end`. Returns `false` if the receiver needs no more rows.
     fn send(&mut self, at_end: bool) -> io::Result<bool> {
-        if self.packed < ROWS && !(at_end && self.packed > 0) {
+        if self.packed < BATCH_ROWS && !(at_end && self.packed > 0) {
             return Ok(true);
         }
         let mut batch = Batch::new(&self.fields, TimeUnit::Microseconds, self.packed);
@@ -206,7 +211,7 @@ impl Rows<'_> {
     }
 }
 
-/// What the header of a TSV log says.
+/// Header of a TSV log.
 #[derive(Clone, Debug)]
 struct Header {
     separator: u8,
@@ -233,7 +238,7 @@ impl Default for Header {
 }
 
 impl Header {
-    /// A line that begins with `#`. Whether columns are declared with it.
+    /// Parses a line that begins with `#`. Returns whether it declares columns.
     fn line(&mut self, line: &[u8]) -> bool {
         if let Some(text) = line.strip_prefix(b"#separator ") {
             self.separator = unescape(text).first().copied().unwrap_or(b'\t');
@@ -259,10 +264,10 @@ impl Header {
     }
 
     fn fields(&self) -> Vec<Field> {
-        // Logs without types have text.
+        // In logs without types all columns are strings.
         let types = self.types.iter().map(String::as_str).chain(std::iter::repeat("string"));
         let pairs = self.names.iter().zip(types);
-        // Every column keeps its place, whatever its type is called.
+        // A column of an unknown type is read as a string.
         let field = |name, ty| {
             gannet_columns::field(name, ty).or_else(|| gannet_columns::field(name, "string"))
         };
@@ -270,7 +275,7 @@ impl Header {
     }
 }
 
-/// The name of a TSV log, and its columns.
+/// Reads the name and the schema of a TSV log from its header.
 pub(crate) fn tsv_schema(
     mut input: Box<dyn BufRead + Send>,
 ) -> io::Result<(Option<String>, Schema)> {
@@ -288,17 +293,21 @@ pub(crate) fn tsv_schema(
     Ok((header.path, schema))
 }
 
-fn tsv(
+fn read_tsv(
     mut input: Box<dyn BufRead + Send>,
     schema: &SchemaRef,
-    problems: &mut Problems,
+    read_errors: &mut ReadErrors,
     mut send: impl FnMut(RecordBatch) -> bool,
 ) -> io::Result<()> {
     let (mut header, mut line) = (Header::default(), Vec::new());
-    let mut rows =
-        Rows { fields: Vec::new(), packer: RowPacker::default(), packed: 0, send: &mut send };
-    // Of each column of the file, which of the wanted ones it is.
-    let mut wanted: Vec<Option<usize>> = Vec::new();
+    let mut rows = BatchBuilder {
+        fields: Vec::new(),
+        packer: RowPacker::default(),
+        packed: 0,
+        send: &mut send,
+    };
+    // For each column of the file its index in the projected columns.
+    let mut projected: Vec<Option<usize>> = Vec::new();
     let mut is_new = true;
     let mut damage = None;
     while read_line(&mut input, &mut line, &mut damage) {
@@ -310,30 +319,30 @@ fn tsv(
             continue;
         }
         if is_new {
-            // Logs that were joined declare their columns again.
+            // Concatenated logs declare their columns again.
             if !rows.send(true)? {
                 return Ok(());
             }
             let all = header.fields();
-            wanted = vec![None; all.len()];
+            projected = vec![None; all.len()];
             rows.fields.clear();
             for (at, field) in all.into_iter().enumerate() {
                 if schema.index_of(field.name).is_ok() {
-                    wanted[at] = Some(rows.fields.len());
+                    projected[at] = Some(rows.fields.len());
                     rows.fields.push(field);
                 }
             }
             is_new = false;
         }
         let cells = line.split(|b| *b == header.separator);
-        if cells.clone().count() != wanted.len() {
-            problems.lines += 1;
+        if cells.clone().count() != projected.len() {
+            read_errors.lines += 1;
             continue;
         }
         rows.packer.begin();
-        for (cell, at) in cells.zip(&wanted) {
+        for (cell, at) in cells.zip(&projected) {
             let Some(field) = at.and_then(|at| rows.fields.get(at)) else { continue };
-            tsv_cell(cell, field, &header, &mut rows.packer, problems);
+            push_tsv_cell(cell, field, &header, &mut rows.packer, read_errors);
         }
         rows.packer.end();
         rows.packed += 1;
@@ -345,12 +354,12 @@ fn tsv(
     damage.map_or(Ok(()), Err)
 }
 
-fn tsv_cell(
+fn push_tsv_cell(
     text: &[u8],
     field: &Field,
     header: &Header,
     rows: &mut RowPacker,
-    problems: &mut Problems,
+    read_errors: &mut ReadErrors,
 ) {
     let kind = Kind::of(field.ty);
     if text == header.unset {
@@ -361,9 +370,9 @@ fn tsv_cell(
             let bytes = if text == header.empty { Vec::new() } else { unescape(text) };
             return rows.push(&Cell::String(&bytes));
         }
-        let parsed = std::str::from_utf8(text).ok().and_then(|text| typed(text, kind));
+        let parsed = std::str::from_utf8(text).ok().and_then(|text| parse_scalar(text, kind));
         if parsed.is_none() && text != header.unset {
-            problems.value(field.name);
+            read_errors.value(field.name);
         }
         rows.push(&parsed.unwrap_or(Cell::Unset));
     };
@@ -391,8 +400,8 @@ fn split<'a>(text: &'a [u8], separator: &[u8]) -> Vec<&'a [u8]> {
     }
 }
 
-/// A value that is not text.
-fn typed(text: &str, kind: Kind) -> Option<Cell<'static>> {
+/// Parses a value that is not text.
+fn parse_scalar(text: &str, kind: Kind) -> Option<Cell<'static>> {
     Some(match kind {
         Kind::Bool => match text {
             "T" | "true" | "1" => Cell::Bool(true),
@@ -400,15 +409,15 @@ fn typed(text: &str, kind: Kind) -> Option<Cell<'static>> {
             _ => return None,
         },
         Kind::Count => Cell::Count(text.parse().ok()?),
-        // Logs of some packages have tcp/80.
+        // Some Zeek packages log ports as tcp/80.
         Kind::Port => Cell::Count(text.split('/').next()?.parse::<u16>().ok()?.into()),
         Kind::Int => Cell::Int(text.parse().ok()?),
         Kind::Double => Cell::Double(text.parse().ok()?),
-        Kind::Time => match nanos(text) {
+        Kind::Time => match parse_nanos(text) {
             Some(nanos) => Cell::Time(Time::from_nanos(nanos)),
             None => Cell::FarTime(text.parse().ok()?),
         },
-        Kind::Interval => match nanos(text) {
+        Kind::Interval => match parse_nanos(text) {
             Some(nanos) => Cell::Interval(Interval::from_nanos(nanos)),
             None => Cell::Seconds(text.parse().ok()?),
         },
@@ -417,8 +426,8 @@ fn typed(text: &str, kind: Kind) -> Option<Cell<'static>> {
     })
 }
 
-/// Seconds with a fraction, exactly.
-fn nanos(text: &str) -> Option<i64> {
+/// Parses seconds with a fraction as nanoseconds, without rounding.
+fn parse_nanos(text: &str) -> Option<i64> {
     let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
@@ -430,7 +439,7 @@ fn nanos(text: &str) -> Option<i64> {
     Some(sign * nanos)
 }
 
-/// Bytes of a TSV string: `\xNN` and `\\`.
+/// Decodes the escapes of a TSV string: `\xNN` and `\\`.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let hex = |b: u8| char::from(b).to_digit(16).map(|digit| digit as u8);
     let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
@@ -456,12 +465,13 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The columns of a JSON log: those of Zeek's log of that name that its first rows have, in its order, and all others.
+/// Infers the schema of a JSON log from its first rows: the columns of Zeek's log of that name in Zeek's order, then
+/// all others.
 pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::Result<Schema> {
-    let mut columns = Columns::of(log);
+    let mut columns = SchemaInference::of(log);
     let (mut line, mut damage) = (Vec::new(), None);
-    for _ in 0..LOOKED_AT {
-        // Damage is reported where rows are read.
+    for _ in 0..SCHEMA_LINES {
+        // Damage is reported when rows are read.
         if !read_line(&mut input, &mut line, &mut damage) {
             break;
         }
@@ -471,23 +481,23 @@ pub(crate) fn json_schema(mut input: Box<dyn BufRead + Send>, log: &str) -> io::
     Ok(columns.schema())
 }
 
-/// The member of a JSON row that names its log, where rows of several logs are in a file.
+/// The member of a JSON row that names its log in files with several logs.
 pub(crate) const PATH: &str = "_path";
 
-/// Whether a JSON log begins with a row that names its log.
+/// Whether the first row of a JSON log names its log.
 pub(crate) fn names_logs(input: &mut dyn BufRead) -> bool {
     let (mut line, mut damage) = (Vec::new(), None);
     while read_line(input, &mut line, &mut damage) {
         if !line.trim_ascii().is_empty() {
-            return log_of(&line).is_some();
+            return log_name(&line).is_some();
         }
     }
     false
 }
 
-/// The log that a row names.
-fn log_of(line: &[u8]) -> Option<String> {
-    // As `analyze --out -` writes it.
+/// Returns the log that a row names.
+fn log_name(line: &[u8]) -> Option<String> {
+    // The format of `analyze --out -` needs no JSON parser.
     let rest = line.strip_prefix(b"{\"_path\":\"");
     let end = rest.and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\')));
     if let (Some(rest), Some(end)) = (rest, end)
@@ -501,22 +511,24 @@ fn log_of(line: &[u8]) -> Option<String> {
     }
 }
 
-/// The logs of a JSON file whose rows name them, and their columns as `json_schema` finds them. All of the file is read.
+/// Reads a whole JSON file whose rows name their logs. Returns these logs with the schemas inferred as by
+/// `json_schema`.
 pub(crate) fn mixed_schemas(
     mut input: Box<dyn BufRead + Send>,
 ) -> io::Result<Vec<(String, Schema)>> {
-    let mut logs: BTreeMap<String, (usize, Columns)> = BTreeMap::new();
+    let mut logs: BTreeMap<String, (usize, SchemaInference)> = BTreeMap::new();
     let (mut line, mut damage) = (Vec::new(), None);
     while read_line(&mut input, &mut line, &mut damage) {
-        let Some(log) = log_of(&line) else { continue };
+        let Some(log) = log_name(&line) else { continue };
         if !logs.contains_key(&log) {
-            if logs.len() == LOGS {
-                let text = format!("rows of more than {LOGS} logs");
+            if logs.len() == MAX_LOGS {
+                let text = format!("rows of more than {MAX_LOGS} logs");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            logs.insert(log.clone(), (0, Columns::of(&log)));
+            logs.insert(log.clone(), (0, SchemaInference::of(&log)));
         }
-        let Some((rows, columns)) = logs.get_mut(&log).filter(|(rows, _)| *rows < LOOKED_AT) else {
+        let Some((rows, columns)) = logs.get_mut(&log).filter(|(rows, _)| *rows < SCHEMA_LINES)
+        else {
             continue;
         };
         let Ok(Value::Object(mut object)) = serde_json::from_slice(&line) else { continue };
@@ -527,15 +539,15 @@ pub(crate) fn mixed_schemas(
     Ok(logs.into_iter().map(|(log, (_, columns))| (log, columns.schema())).collect())
 }
 
-/// Columns that rows of a JSON log have.
-struct Columns {
-    /// Those of Zeek's log, and whether a row has them.
+/// Columns found in the rows of a JSON log.
+struct SchemaInference {
+    /// Columns of Zeek's log, and whether a row has them.
     known: Vec<(Field, bool)>,
-    others: Vec<(String, ColumnValues)>,
+    others: Vec<(String, ValueTypes)>,
     row: Vec<(String, Value)>,
 }
 
-impl Columns {
+impl SchemaInference {
     fn of(log: &str) -> Self {
         let known = gannet_engine::schemas().into_iter().find(|schema| schema.path == log);
         let known = known.map_or_else(Vec::new, |schema| schema.fields);
@@ -552,8 +564,8 @@ impl Columns {
                 *seen = true;
             } else if let Some((_, found)) = others.iter_mut().find(|(known, _)| known == name) {
                 found.add(value);
-            } else if others.len() < COLUMNS {
-                let mut found = ColumnValues::default();
+            } else if others.len() < MAX_EXTRA_COLUMNS {
+                let mut found = ValueTypes::default();
                 found.add(value);
                 others.push((name.clone(), found));
             }
@@ -571,9 +583,9 @@ impl Columns {
     }
 }
 
-/// What values of a column are.
+/// Types of the values of a column.
 #[derive(Clone, Copy, Debug, Default)]
-struct ColumnValues {
+struct ValueTypes {
     bools: bool,
     integers: bool,
     doubles: bool,
@@ -581,7 +593,7 @@ struct ColumnValues {
     lists: bool,
 }
 
-impl ColumnValues {
+impl ValueTypes {
     fn add(&mut self, value: &Value) {
         match value {
             Value::Null => {}
@@ -600,7 +612,7 @@ impl ColumnValues {
         let Self { bools, integers, doubles, texts, lists } = self;
         let scalar = match (bools, integers, doubles, texts) {
             (true, false, false, false) => 0,
-            // Seconds, milliseconds or text: how JSON logs have times is an option of Zeek.
+            // Zeek can log times as seconds, milliseconds or text (`LogAscii::json_timestamps`).
             _ if name == "ts" && !bools && !lists => 3,
             (false, true, false, false) => 1,
             (false, _, true, false) => 2,
@@ -613,7 +625,7 @@ impl ColumnValues {
     }
 }
 
-/// Columns by their full names: nested objects with dots between.
+/// Lists the members of nested objects by their full names, separated with dots.
 fn flatten(prefix: &str, object: &Map<String, Value>, to: &mut Vec<(String, Value)>) {
     for (name, value) in object {
         let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
@@ -624,18 +636,19 @@ fn flatten(prefix: &str, object: &Map<String, Value>, to: &mut Vec<(String, Valu
     }
 }
 
-/// The rows of a JSON log, or of one log of several in a file.
-fn json(
+/// Reads the rows of a JSON log, or of one of several logs in a file.
+fn read_json(
     mut input: Box<dyn BufRead + Send>,
     log: Option<&str>,
     all: &[Field],
     schema: &SchemaRef,
-    problems: &mut Problems,
+    read_errors: &mut ReadErrors,
     mut send: impl FnMut(RecordBatch) -> bool,
 ) -> io::Result<()> {
-    let is_wanted = |field: &&Field| schema.index_of(field.name).is_ok();
-    let fields: Vec<Field> = all.iter().filter(is_wanted).copied().collect();
-    let mut rows = Rows { fields, packer: RowPacker::default(), packed: 0, send: &mut send };
+    let is_projected = |field: &&Field| schema.index_of(field.name).is_ok();
+    let fields: Vec<Field> = all.iter().filter(is_projected).copied().collect();
+    let mut rows =
+        BatchBuilder { fields, packer: RowPacker::default(), packed: 0, send: &mut send };
     let (mut line, mut row) = (Vec::new(), Vec::new());
     let mut damage = None;
     while read_line(&mut input, &mut line, &mut damage) {
@@ -643,30 +656,30 @@ fn json(
             continue;
         }
         if let Some(log) = log
-            && log_of(&line).is_some_and(|other| other != log)
+            && log_name(&line).is_some_and(|other| other != log)
         {
             continue;
         }
         let Ok(Value::Object(mut object)) = serde_json::from_slice(&line) else {
-            problems.lines += 1;
+            read_errors.lines += 1;
             continue;
         };
-        // Without a name it is a row of no log.
+        // In a file with several logs, a row without a name belongs to no log.
         if log.is_some() && object.remove(PATH).is_none() {
-            problems.lines += 1;
+            read_errors.lines += 1;
             continue;
         }
         row.clear();
         flatten("", &object, &mut row);
         for (name, _) in &row {
             if !all.iter().any(|field| field.name == name) {
-                problems.column(name);
+                read_errors.column(name);
             }
         }
         rows.packer.begin();
         for field in &rows.fields {
             let value = row.iter().find(|(name, _)| name == field.name).map(|(_, value)| value);
-            json_cell(value, field, &mut rows.packer, problems);
+            push_json_cell(value, field, &mut rows.packer, read_errors);
         }
         rows.packer.end();
         rows.packed += 1;
@@ -678,7 +691,12 @@ fn json(
     damage.map_or(Ok(()), Err)
 }
 
-fn json_cell(value: Option<&Value>, field: &Field, rows: &mut RowPacker, problems: &mut Problems) {
+fn push_json_cell(
+    value: Option<&Value>,
+    field: &Field,
+    rows: &mut RowPacker,
+    read_errors: &mut ReadErrors,
+) {
     let kind = Kind::of(field.ty);
     let mut scalar = |value: &Value, rows: &mut RowPacker| {
         if value.is_null() {
@@ -692,9 +710,9 @@ fn json_cell(value: Option<&Value>, field: &Field, rows: &mut RowPacker, problem
                 other => rows.push(&Cell::String(other.to_string().as_bytes())),
             };
         }
-        let parsed = json_typed(value, kind);
+        let parsed = json_scalar(value, kind);
         if parsed.is_none() {
-            problems.value(field.name);
+            read_errors.value(field.name);
         }
         rows.push(&parsed.unwrap_or(Cell::Unset));
     };
@@ -712,8 +730,8 @@ fn json_cell(value: Option<&Value>, field: &Field, rows: &mut RowPacker, problem
     }
 }
 
-fn json_typed(value: &Value, kind: Kind) -> Option<Cell<'static>> {
-    /// Milliseconds since 1970 are more than this from 1973 on, seconds only after the year 5000.
+fn json_scalar(value: &Value, kind: Kind) -> Option<Cell<'static>> {
+    /// Larger values are milliseconds: seconds reach this in the year 5138, milliseconds in 1973.
     const MILLIS: f64 = 1e11;
     match (value, kind) {
         (Value::Bool(v), Kind::Bool) => Some(Cell::Bool(*v)),
@@ -724,21 +742,23 @@ fn json_typed(value: &Value, kind: Kind) -> Option<Cell<'static>> {
             Some(Cell::Time(Time::from_nanos(millis.checked_mul(1_000_000)?)))
         }
         (Value::Number(number), Kind::Time | Kind::Interval) => {
-            // Microseconds, as logs have them.
+            // Times of logs have microseconds.
             let seconds = number.as_f64()?;
             let micros = (seconds * 1e6).round();
             if micros.abs() < 9e15 {
-                typed(&format!("{:.6}", micros / 1e6), kind)
+                parse_scalar(&format!("{:.6}", micros / 1e6), kind)
             } else {
-                typed(&number.to_string(), kind)
+                parse_scalar(&number.to_string(), kind)
             }
         }
-        (Value::Number(number), _) => typed(&number.to_string(), kind),
+        (Value::Number(number), _) => parse_scalar(&number.to_string(), kind),
         (Value::String(text), Kind::Time) => {
             let nanos = string_to_timestamp_nanos(text).ok();
-            nanos.map(|nanos| Cell::Time(Time::from_nanos(nanos))).or_else(|| typed(text, kind))
+            nanos
+                .map(|nanos| Cell::Time(Time::from_nanos(nanos)))
+                .or_else(|| parse_scalar(text, kind))
         }
-        (Value::String(text), _) => typed(text, kind),
+        (Value::String(text), _) => parse_scalar(text, kind),
         _ => None,
     }
 }
@@ -749,11 +769,11 @@ mod tests {
 
     #[test]
     fn seconds_are_read_exactly() {
-        assert_eq!(nanos("1700000000.000001"), Some(1_700_000_000_000_001_000));
-        assert_eq!(nanos("-0.5"), Some(-500_000_000));
-        assert_eq!(nanos("7"), Some(7_000_000_000));
+        assert_eq!(parse_nanos("1700000000.000001"), Some(1_700_000_000_000_001_000));
+        assert_eq!(parse_nanos("-0.5"), Some(-500_000_000));
+        assert_eq!(parse_nanos("7"), Some(7_000_000_000));
         for wrong in ["", "-", ".5", "1e3", "1.0000000001", "99999999999"] {
-            assert_eq!(nanos(wrong), None, "{wrong}");
+            assert_eq!(parse_nanos(wrong), None, "{wrong}");
         }
     }
 
@@ -766,7 +786,7 @@ mod tests {
     #[test]
     fn types_of_json() {
         let ty = |name: &str, values: Value| {
-            let mut found = ColumnValues::default();
+            let mut found = ValueTypes::default();
             values.as_array().unwrap().iter().for_each(|value| found.add(value));
             found.ty(name)
         };
@@ -778,7 +798,7 @@ mod tests {
         assert_eq!(ty("n", serde_json::json!([null])), "string");
     }
 
-    /// Any file is read without a panic.
+    /// Random input does not cause a panic.
     #[test]
     fn any_bytes_are_read() {
         let pieces: [&[u8]; 16] = [
@@ -808,11 +828,12 @@ mod tests {
             }
             let input = || -> Box<dyn BufRead + Send> { Box::new(io::Cursor::new(bytes.clone())) };
             let (_, schema) = tsv_schema(input()).unwrap();
-            let mut problems = Problems::default();
-            tsv(input(), &Arc::new(schema), &mut problems, |_| true).unwrap();
+            let mut read_errors = ReadErrors::default();
+            read_tsv(input(), &Arc::new(schema), &mut read_errors, |_| true).unwrap();
             let schema = json_schema(input(), "conn").unwrap();
             let fields = gannet_columns::fields_of(&schema);
-            json(input(), None, &fields, &Arc::new(schema), &mut problems, |_| true).unwrap();
+            read_json(input(), None, &fields, &Arc::new(schema), &mut read_errors, |_| true)
+                .unwrap();
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What travels from the feed to a sender: many queries in one allocation.
+//! Blocks of queries, passed from the feed to a sender: many queries in one allocation.
 
-/// Where a query of a run comes from.
+/// The position of a query in the run and in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// Number of the query among those of the run, from 0.
     pub(crate) number: u64,
-    /// Number of its packet, or of its line, from 1.
+    /// Number of its packet in the capture, or of its line in the list, from 1.
     pub(crate) packet: u64,
-    /// Nanoseconds since the epoch; 0 from a list.
+    /// Capture time in nanoseconds since the epoch; 0 from a list.
     pub(crate) time: i64,
 }
 
@@ -21,11 +21,11 @@ impl From<u64> for Origin {
 /// One query of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
-    /// When to send it, in nanoseconds from the start of the run.
+    /// Time at which to send it, in nanoseconds from the start of the run.
     pub(crate) due: u64,
-    /// Which client sends it: an index over all threads.
+    /// Index of the client that sends it, over all threads.
     pub(crate) client: u32,
-    /// Where it comes from.
+    /// Its position in the run and in the input.
     pub(crate) origin: Origin,
     start: u32,
     len: u16,
@@ -41,7 +41,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Adds a query; messages are 65,535 bytes at the most, so a block's bytes stay below 64 MiB.
+    /// Adds a query; messages have at most 65,535 bytes, so a block's bytes stay below 64 MiB.
     pub(crate) fn push(&mut self, due: u64, client: u32, origin: Origin, message: &[u8]) {
         let Ok(len) = u16::try_from(message.len()) else { return };
         self.items.push(Item { due, client, origin, start: self.bytes.len() as u32, len });
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_back_as_they_went_in() {
+    fn messages_round_trip() {
         let mut block = Block::default();
         block.push(5, 1, 0.into(), b"first");
         block.push(6, 2, 1.into(), b"");

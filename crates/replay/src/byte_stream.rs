@@ -12,7 +12,7 @@ use rustix::net::sockopt;
 use rustls::Connection;
 use rustls::HandshakeKind;
 
-/// Bytes that are encrypted at once: a record's (RFC 8446 §5.1).
+/// Maximum number of bytes encrypted at once: those of a record (RFC 8446 §5.1).
 const RECORD: usize = 16 << 10;
 
 /// A non-blocking socket, with or without TLS.
@@ -23,7 +23,7 @@ pub(crate) struct ByteStream {
 }
 
 impl ByteStream {
-    /// Over a socket that may still be connecting.
+    /// A stream over a socket that may still be connecting.
     pub(crate) fn new(socket: TcpStream, tls: Option<Connection>) -> Self {
         Self { socket, connected: false, tls: tls.map(Box::new) }
     }
@@ -58,8 +58,8 @@ impl ByteStream {
         Ok(true)
     }
 
-    /// Whether it waits for room to write.
-    pub(crate) fn wants_room(&self) -> bool {
+    /// Whether it waits for the socket to become writable.
+    pub(crate) fn wants_write(&self) -> bool {
         !self.connected || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
@@ -74,7 +74,7 @@ impl ByteStream {
         self.tls.as_ref().and_then(|tls| tls.alpn_protocol()) == Some(b"h2")
     }
 
-    /// Writes as many bytes as there is room for; returns their number.
+    /// Writes as many bytes as the socket accepts; returns their number.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
         if !flush(tls, &mut self.socket)? {
@@ -85,18 +85,19 @@ impl ByteStream {
         Ok(taken)
     }
 
-    /// Whether the kernel has all that was taken.
+    /// Flushes encrypted data; returns whether the kernel has accepted all written bytes.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
         self.tls.as_mut().map_or(Ok(true), |tls| flush(tls, &mut self.socket))
     }
 
-    /// Reads available bytes; 0 is the end.
+    /// Reads available bytes; 0 means the end of the stream.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.read(into) };
         loop {
             match tls.reader().read(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Many servers end without saying so (RFC 8446 §6.1); messages have lengths.
+                // Many servers close without a close_notify alert (RFC 8446 §6.1); truncation is
+                // detected by the lengths of messages.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 done => return done,
             }
@@ -107,11 +108,11 @@ impl ByteStream {
         }
     }
 
-    /// Ends the sending side.
+    /// Closes the sending side.
     pub(crate) fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // If the connection is gone or has no room, no close notification is sent.
+            // If the connection is closed or its buffer full, no close notification is sent.
             flush(tls, &mut self.socket).unwrap_or_default();
         }
         self.socket.shutdown(Shutdown::Write).unwrap_or_default();
@@ -124,7 +125,7 @@ impl AsFd for ByteStream {
     }
 }
 
-/// Sends encrypted bytes; returns whether that was all.
+/// Sends encrypted bytes; returns whether all were sent.
 fn flush(tls: &mut Connection, socket: &mut TcpStream) -> io::Result<bool> {
     while tls.wants_write() {
         match tls.write_tls(socket) {
@@ -138,10 +139,10 @@ fn flush(tls: &mut Connection, socket: &mut TcpStream) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Decrypts what came.
+/// Decrypts received records.
 fn process(tls: &mut Connection, socket: &mut TcpStream) -> io::Result<()> {
     let processed = tls.process_new_packets();
-    // A session that fails has an alert for the other side.
+    // If the session fails, an alert for the peer is pending.
     let flushed = flush(tls, socket);
     processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     flushed.map(|_| ())

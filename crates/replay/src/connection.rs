@@ -11,36 +11,36 @@ use std::ops::Range;
 
 use crate::block::Origin;
 use crate::h2;
-use crate::h2::NoRoom;
+use crate::h2::SendLimit;
 use crate::inflight::Waiting;
 use crate::message;
 use crate::transport_link::TransportLink;
 
 /// Bytes of the length before each message (RFC 1035 §4.2.2).
 const LENGTH: usize = 2;
-/// Times a connection is read before others get their turn.
+/// Maximum number of consecutive reads of a connection, so that others are served as well.
 const READS: usize = 4;
-/// Sent bytes are dropped from the buffer at this number.
-const SPENT: usize = 64 << 10;
+/// Number of sent bytes in the output buffer at which they are dropped.
+const DROP_SENT_AT: usize = 64 << 10;
 
-/// A query that is not out yet.
+/// A query that has not been sent completely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued {
-    /// Bytes of its message.
+    /// Length of its message in bytes.
     pub(crate) len: u16,
     /// Its id on this connection.
     pub(crate) id: u16,
     pub(crate) ticket: Ticket,
-    /// When the connection got it.
+    /// Time at which it was added to the connection.
     pub(crate) queued_at: u64,
-    /// Where it ends among all bytes that ever were to go out.
+    /// Offset of its end in the byte stream of the connection.
     end: u64,
 }
 
 impl Queued {
-    /// The range of its message in a buffer, given the number of bytes dropped before.
-    fn place(&self, before: u64) -> Range<usize> {
-        let end = (self.end - before) as usize;
+    /// The range of its message in the output buffer, given the number of bytes dropped before.
+    fn message_range(&self, dropped: u64) -> Range<usize> {
+        let end = (self.end - dropped) as usize;
         end.saturating_sub(usize::from(self.len))..end
     }
 }
@@ -48,92 +48,94 @@ impl Queued {
 /// The state that a query keeps when it moves to another connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    /// Which query of the run it is.
+    /// Position of the query in the run and in the input.
     pub(crate) origin: Origin,
-    /// When it was to be sent; `None` where its lag is known already.
+    /// Due time; `None` if its lag is recorded already.
     pub(crate) due: Option<u64>,
     /// Time at which it was first passed to a connection.
     pub(crate) first_sent: u64,
-    /// Whether it was sent before.
-    pub(crate) again: bool,
-    /// Times it may be sent again.
-    pub(crate) tries: u8,
-    /// Whether another connection took it before and did not send it.
+    /// Whether it was sent before, so that this is a retry.
+    pub(crate) is_retry: bool,
+    /// Remaining number of retries.
+    pub(crate) retries_left: u8,
+    /// Whether another connection accepted it before and did not send it.
     pub(crate) moved: bool,
 }
 
 /// A connection.
 pub(crate) struct Connection {
-    pub(crate) way: TransportLink,
-    /// No other connection of the run has this number.
+    pub(crate) link: TransportLink,
+    /// Number of the connection, unique in the run.
     pub(crate) serial: u64,
-    /// Whose it is.
+    /// Index of its client.
     pub(crate) client: usize,
-    /// When it was begun.
-    pub(crate) begun: u64,
-    /// Whether queries can go over it.
+    /// Time at which it was started.
+    pub(crate) started_at: u64,
+    /// Whether the handshake is complete, so that queries can be sent.
     pub(crate) open: bool,
-    /// Whether it takes no more queries and ends with its last answer.
+    /// Whether it accepts no more queries and closes after its last answer.
     pub(crate) closing: bool,
-    /// Whether the poller reports when there is room to write.
-    pub(crate) wants_room: bool,
-    /// Queries it took.
-    pub(crate) taken: u32,
-    /// When something went out or came in.
+    /// Whether the poller waits for it to become writable.
+    pub(crate) wants_write: bool,
+    /// Number of queries that it accepted.
+    pub(crate) accepted: u32,
+    /// Time of the last data sent or received.
     pub(crate) used: u64,
-    /// When it is looked after next, by a timer of its own.
+    /// Time of its next timer, if the transport has timers of its own (QUIC).
     pub(crate) timer: Option<u64>,
-    /// Queries by their ids.
+    /// Queries waiting for answers, by id.
     pub(crate) waiting: Waiting,
-    /// Queries in `out`, in order.
+    /// Queries whose messages are in `out`, in order.
     pub(crate) queue: VecDeque<Queued>,
-    /// Framed queries; each one's message comes last. The first `written` bytes are sent.
+    /// Framed queries; the message is the last part of each frame. The first `written` bytes are
+    /// sent.
     out: Vec<u8>,
     written: usize,
-    /// Bytes that came before those in `out`.
-    before: u64,
-    /// Of the queue, those that QUIC has and that may be out.
+    /// Number of bytes that were dropped from the front of `out`.
+    dropped: u64,
+    /// Number of queries at the front of the queue that were passed to QUIC, which may not have
+    /// sent them.
     #[cfg(feature = "quic")]
-    handed: usize,
-    /// The start of a message whose rest is to come.
+    passed_to_quic: usize,
+    /// The received part of an incomplete message.
     input: Vec<u8>,
-    /// Between the messages and the line, for DNS over HTTPS.
+    /// The HTTP/2 session, for DNS over HTTPS.
     h2: Option<Box<h2::Session>>,
 }
 
 impl Connection {
     pub(crate) fn new(
-        way: TransportLink,
+        link: TransportLink,
         h2: Option<h2::Session>,
         (client, serial): (usize, u64),
         now: u64,
     ) -> Self {
-        // Ids begin anywhere, and not at the same place for every connection.
+        // The first id differs between connections.
         let seed = (serial as u16).wrapping_mul(0x9e37).wrapping_add(1);
         Self {
-            way,
+            link,
             serial,
             client,
-            begun: now,
+            started_at: now,
             open: false,
             closing: false,
-            wants_room: true,
-            taken: 0,
+            wants_write: true,
+            accepted: 0,
             used: now,
             timer: None,
             waiting: Waiting::new(seed),
             queue: VecDeque::new(),
             out: Vec::new(),
             written: 0,
-            before: 0,
+            dropped: 0,
             #[cfg(feature = "quic")]
-            handed: 0,
+            passed_to_quic: 0,
             input: Vec::new(),
             h2: h2.map(Box::new),
         }
     }
 
-    /// Bytes that are not out.
+    /// Number of bytes not yet sent.
     pub(crate) fn backlog(&self) -> usize {
         self.out.len() - self.written
     }
@@ -144,43 +146,43 @@ impl Connection {
     }
 
     /// Whether a query of this length can be appended.
-    pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
+    pub(crate) fn can_send(&self, len: usize) -> Result<(), SendLimit> {
         #[cfg(feature = "quic")]
-        if let TransportLink::Quic(session) = &self.way {
-            return if session.has_room() { Ok(()) } else { Err(NoRoom::Now) };
+        if let TransportLink::Quic(session) = &self.link {
+            return if session.can_send() { Ok(()) } else { Err(SendLimit::Temporary) };
         }
-        self.h2.as_ref().map_or(Ok(()), |h2| h2.has_room(len))
+        self.h2.as_ref().map_or(Ok(()), |h2| h2.can_send(len))
     }
 
-    /// Whether the server takes no more queries over it.
+    /// Whether the server accepts no more queries over it.
     pub(crate) fn is_going_away(&self) -> bool {
         self.h2.as_ref().is_some_and(|h2| h2.is_closing())
     }
 
-    /// Whether it is one for DNS over HTTPS.
+    /// Whether it uses DNS over HTTPS.
     pub(crate) fn is_h2(&self) -> bool {
         self.h2.is_some()
     }
 
-    /// Whether there may be something to write after a read: window updates and pings need an
-    /// answer, and QUIC has room when the other side has received data.
+    /// Whether there may be something to write after a read: window updates and pings need a
+    /// response, and QUIC can send more when the peer has received data.
     pub(crate) fn wants_to_answer(&self) -> bool {
-        match &self.way {
+        match &self.link {
             TransportLink::ByteStream(_) => self.is_h2() && self.backlog() > 0,
             #[cfg(feature = "quic")]
             TransportLink::Quic(_) => !self.queue.is_empty(),
         }
     }
 
-    /// Whether the start of something has come whose rest is missing.
-    pub(crate) fn is_amid(&self) -> bool {
-        !self.input.is_empty() || self.h2.as_ref().is_some_and(|h2| h2.is_amid())
+    /// Whether an incomplete message or frame was received.
+    pub(crate) fn has_partial_input(&self) -> bool {
+        !self.input.is_empty() || self.h2.as_ref().is_some_and(|h2| h2.has_partial_input())
     }
 
-    /// The answer to that query is not awaited any longer; returns whether to notify the server.
+    /// Stops waiting for the answer to a query; returns whether the server must be notified.
     pub(crate) fn cancel(&mut self, id: u16) -> bool {
         #[cfg(feature = "quic")]
-        if let TransportLink::Quic(session) = &mut self.way {
+        if let TransportLink::Quic(session) = &mut self.link {
             session.cancel(id);
             return true;
         }
@@ -190,7 +192,7 @@ impl Connection {
         true
     }
 
-    /// Puts a query behind the others, under `id` if there is one.
+    /// Appends a query, with `id` if one is given.
     pub(crate) fn push(&mut self, message: &[u8], id: Option<u16>, ticket: Ticket, now: u64) {
         let len = message.len() as u16;
         match &mut self.h2 {
@@ -205,70 +207,72 @@ impl Connection {
             && let Some(place) = self.out.get_mut(start..start + 2)
         {
             place.copy_from_slice(&id.to_be_bytes());
-            let Ticket { origin, first_sent, tries, .. } = ticket;
-            self.waiting.sent(id, first_sent, &self.out[start..], tries, origin);
+            let Ticket { origin, first_sent, retries_left, .. } = ticket;
+            self.waiting.sent(id, first_sent, &self.out[start..], retries_left, origin);
         }
-        let end = self.before + self.out.len() as u64;
+        let end = self.dropped + self.out.len() as u64;
         self.queue.push_back(Queued { len, id: id.unwrap_or(0), ticket, queued_at: now, end });
-        self.taken += 1;
+        self.accepted += 1;
     }
 
-    /// Writes until all is out or there is no room; `sent` gets each query that is out with its
-    /// last byte. Whether all is.
+    /// Writes until everything is sent or the socket is full; calls `sent` for each query whose
+    /// last byte was sent. Returns whether everything was sent.
     pub(crate) fn write(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
-        let line = match &mut self.way {
-            TransportLink::ByteStream(line) => line,
+        let stream = match &mut self.link {
+            TransportLink::ByteStream(stream) => stream,
             #[cfg(feature = "quic")]
             TransportLink::Quic(_) => return self.write_quic(sent),
         };
         while self.out.len() > self.written {
-            match line.write(&self.out[self.written..]) {
+            match stream.write(&self.out[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => self.written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            let out = self.before + self.written as u64;
+            let out = self.dropped + self.written as u64;
             while let Some(front) = self.queue.pop_front_if(|q| q.end <= out) {
                 sent(&front);
             }
-            // The message of one that is out in part is kept whole.
-            let kept = self.queue.front().map_or(self.out.len(), |q| q.place(self.before).start);
-            drop_spent(&mut self.out, &mut self.written, &mut self.before, kept);
+            // The message of a partially sent query is kept whole, for a retry.
+            let kept =
+                self.queue.front().map_or(self.out.len(), |q| q.message_range(self.dropped).start);
+            drop_spent(&mut self.out, &mut self.written, &mut self.dropped, kept);
         }
-        line.flush()
+        stream.flush()
     }
 
-    /// The same for QUIC: passes queries on as long as there is room, and counts those that are
-    /// sent.
+    /// [`write`](Self::write) for QUIC: passes queries on as long as QUIC accepts them, and counts
+    /// those that are sent.
     #[cfg(feature = "quic")]
     fn write_quic(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
-        let TransportLink::Quic(session) = &mut self.way else { return Ok(true) };
-        while let Some(queued) = self.queue.get(self.handed) {
-            let message = queued.place(self.before);
+        let TransportLink::Quic(session) = &mut self.link else { return Ok(true) };
+        while let Some(queued) = self.queue.get(self.passed_to_quic) {
+            let message = queued.message_range(self.dropped);
             let framed = self.out.get(message.start.saturating_sub(LENGTH)..message.end);
             if !session.request(framed.unwrap_or_default(), queued.id) {
                 break;
             }
-            self.handed += 1;
+            self.passed_to_quic += 1;
             self.written = message.end;
         }
         for _ in 0..session.flush()? {
-            self.handed = self.handed.saturating_sub(1);
+            self.passed_to_quic = self.passed_to_quic.saturating_sub(1);
             if let Some(front) = self.queue.pop_front() {
                 sent(&front);
             }
         }
-        let kept = self.queue.front().map_or(self.out.len(), |q| q.place(self.before).start);
-        // QUIC takes a message with its length.
+        let kept =
+            self.queue.front().map_or(self.out.len(), |q| q.message_range(self.dropped).start);
+        // QUIC needs the length before the message.
         let kept = if self.queue.is_empty() { kept } else { kept.saturating_sub(LENGTH) };
-        drop_spent(&mut self.out, &mut self.written, &mut self.before, kept);
-        Ok(!session.wants_room())
+        drop_spent(&mut self.out, &mut self.written, &mut self.dropped, kept);
+        Ok(!session.wants_write())
     }
 
-    /// Reads available data; complete messages go to `out`. Returns whether the other side has
-    /// ended.
+    /// Reads available data; passes complete messages to `out`. Returns whether the peer has closed
+    /// the connection.
     pub(crate) fn read(
         &mut self,
         buffer: &mut [u8],
@@ -276,8 +280,8 @@ impl Connection {
         out: &mut impl FnMut(&mut Waiting, &[u8]),
     ) -> io::Result<bool> {
         for _ in 0..READS {
-            let line = match &mut self.way {
-                TransportLink::ByteStream(line) => line,
+            let stream = match &mut self.link {
+                TransportLink::ByteStream(stream) => stream,
                 #[cfg(feature = "quic")]
                 TransportLink::Quic(session) => {
                     let (waiting, used) = (&mut self.waiting, &mut self.used);
@@ -288,7 +292,7 @@ impl Connection {
                     return Ok(false);
                 }
             };
-            match line.read(buffer) {
+            match stream.read(buffer) {
                 Ok(0) => return Ok(true),
                 Ok(bytes) => {
                     self.used = now;
@@ -297,21 +301,22 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The connection is gone; the data before was valid.
+                // The connection is broken; the data before were valid.
                 Err(_) => return Ok(true),
             }
         }
         Ok(false)
     }
 
-    /// Takes back the unsent queries with their messages.
+    /// Removes and returns the unsent queries with their messages.
     pub(crate) fn take_queue(&mut self) -> Vec<(Queued, Box<[u8]>)> {
         let queue = std::mem::take(&mut self.queue);
-        let take = |q: Queued| (q, self.out.get(q.place(self.before)).unwrap_or_default().into());
+        let take =
+            |q: Queued| (q, self.out.get(q.message_range(self.dropped)).unwrap_or_default().into());
         queue.into_iter().map(take).collect()
     }
 
-    /// Takes bytes that came in and hands out the messages they complete.
+    /// Processes received bytes and passes on the messages that they complete.
     fn take(
         &mut self,
         bytes: &[u8],
@@ -320,7 +325,7 @@ impl Connection {
         let waiting = &mut self.waiting;
         if let Some(h2) = &mut self.h2 {
             h2.take(bytes, |id, body| {
-                // An answer to another query is none to that of its stream.
+                // The id of the answer must be that of the stream's query.
                 let is_its = message::id(body) == id || body.len() < LENGTH;
                 out(waiting, if is_its { body } else { &[] });
             })?;
@@ -337,7 +342,7 @@ impl Connection {
     }
 }
 
-/// Hands out the whole messages of a stream; how many bytes they take.
+/// Passes the complete messages of a stream to `out`; returns the number of bytes that they take.
 pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     let mut at = 0;
     while let Some(len) = bytes.get(at..at + LENGTH) {
@@ -350,13 +355,14 @@ pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     at
 }
 
-/// Drops sent bytes that are not needed for a retry, once they are all or many.
-fn drop_spent(out: &mut Vec<u8>, written: &mut usize, before: &mut u64, kept: usize) {
+/// Drops sent bytes that are not needed for a retry, if all bytes are sent or [`DROP_SENT_AT`] bytes can
+/// be dropped.
+fn drop_spent(out: &mut Vec<u8>, written: &mut usize, dropped: &mut u64, kept: usize) {
     let spent = kept.min(*written);
-    if spent == out.len() || spent > SPENT {
+    if spent == out.len() || spent > DROP_SENT_AT {
         out.drain(..spent);
         *written -= spent;
-        *before += spent as u64;
+        *dropped += spent as u64;
     }
 }
 
@@ -385,11 +391,18 @@ mod tests {
     }
 
     fn ticket() -> Ticket {
-        Ticket { origin: 3.into(), due: None, first_sent: 5, again: false, tries: 0, moved: false }
+        Ticket {
+            origin: 3.into(),
+            due: None,
+            first_sent: 5,
+            is_retry: false,
+            retries_left: 0,
+            moved: false,
+        }
     }
 
     #[test]
-    fn queries_go_out_framed_and_what_is_not_out_comes_back() {
+    fn queries_are_framed_and_unsent_ones_are_returned() {
         let (mut c, mut server) = pair();
         c.waiting = Waiting::new(0x1234);
         let mut id = || c.waiting.take_id(5);
@@ -429,9 +442,9 @@ mod tests {
     }
 
     proptest! {
-        /// However a stream is cut, its messages are the same.
+        /// The messages of a stream do not depend on how it is split.
         #[test]
-        fn frames_come_whole(
+        fn messages_do_not_depend_on_splits(
             messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
             step in 1_usize..50,
         ) {
@@ -446,7 +459,7 @@ mod tests {
                 c.take(piece, |_, message| got.push(message.to_vec())).unwrap();
             }
             prop_assert_eq!(got, messages);
-            prop_assert!(!c.is_amid());
+            prop_assert!(!c.has_partial_input());
         }
     }
 }

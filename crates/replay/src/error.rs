@@ -15,29 +15,29 @@ pub enum Error {
     List {
         /// The list.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// There was nothing to send.
+    /// The input has no query to send.
     #[error("{input}: no DNS query in it{}{}", detail(*.is_list, *.packets, *.responses, *.other), after(.first))]
     NoQueries {
         /// The path that was read.
         input: String,
-        /// Whether it is a list, and not captures.
+        /// Whether the input is a list and not captures.
         is_list: bool,
-        /// Packets or lines that were read.
+        /// Number of packets or lines read.
         packets: u64,
-        /// Responses among them.
+        /// Number of responses among them.
         responses: u64,
-        /// Lines or messages that are no query.
+        /// Number of lines or messages that are not queries.
         other: u64,
-        /// The fault of the first of them, with its line number.
+        /// The error of the first bad line, with its line number.
         first: Option<String>,
     },
-    /// A client socket could not be made.
+    /// A client socket could not be created.
     #[error("client socket{} to {to}: {error}", from(.local))]
     Socket {
-        /// The source address that was asked for.
+        /// The requested source address.
         local: Option<SocketAddr>,
         /// The server.
         to: SocketAddr,
@@ -50,17 +50,17 @@ pub enum Error {
     /// The echo server could not listen.
     #[error("listen on {at}: {error}")]
     Listen {
-        /// Where.
+        /// Address to listen on.
         at: SocketAddr,
         /// Why.
         error: io::Error,
     },
-    /// A system call that always works did not.
+    /// A system call failed that should always succeed.
     #[error("{what}: {error}")]
     System {
         /// The operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The cause.
         error: io::Error,
     },
 }

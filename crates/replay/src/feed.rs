@@ -1,4 +1,5 @@
-//! From the input to the senders: due times, clients, blocks.
+//! The feed: reads queries from the input, assigns due times and clients, and passes blocks to the
+//! senders.
 
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
@@ -21,60 +22,60 @@ use crate::source::Query;
 use crate::source::Seen;
 use crate::source::Source;
 
-/// How long after the last query its answer is looked for in a capture, in nanoseconds.
-const PATIENCE: i64 = 10_000_000_000;
-/// Sources that are distinguished; more share clients.
+/// Time after the last query during which its answer is searched for in a capture, in nanoseconds.
+const ANSWER_SEARCH_TIME: i64 = 10_000_000_000;
+/// Maximum number of distinguished source addresses; further ones share clients.
 const MAX_SOURCES: usize = 1 << 20;
 
-/// Reads the input and deals its queries out.
+/// Reads the input and distributes its queries to the senders.
 pub(crate) struct Feed<'a> {
     options: &'a Options,
     source: Source,
     assignment: ClientAssignment<'a>,
-    /// What earlier rounds over the input read.
+    /// Counts of earlier rounds over the input.
     earlier: Seen,
     round: u64,
     ended: bool,
-    /// Why the input could not be read to its end, or again.
-    trouble: Option<String>,
-    /// Where answers in the input are compared with those that come.
+    /// The error that ended reading of the input before its end, or in a later round.
+    input_error: Option<String>,
+    /// Finds the answers in the input, if they are compared with received ones.
     pairs: Option<Pairs<'a>>,
 }
 
 /// The results of the feed.
 pub(crate) struct FeedResults {
     pub(crate) seen: Seen,
-    /// Queries that were to be changed and could not, and why the first of them.
+    /// Number of queries that could not be rewritten, and the reason for the first.
     pub(crate) unchanged: Option<(u64, String)>,
-    /// Queries whose answer in the input was not looked for to its end.
+    /// Queries that were forgotten before their answer was found in the input.
     pub(crate) forgotten: u64,
     /// Source addresses in the input; 0 for lists.
     pub(crate) sources: usize,
-    /// Queries a second that the schedule asks for.
-    pub(crate) asked: Option<f64>,
-    /// When the last query was due, in nanoseconds.
+    /// Queries per second that the schedule requests.
+    pub(crate) requested_rate: Option<f64>,
+    /// Due time of the last query, in nanoseconds.
     pub(crate) last_due: u64,
 }
 
-/// Gives queries their due times and clients.
+/// Assigns due times and clients to queries.
 struct ClientAssignment<'a> {
     options: &'a Options,
-    /// A block a thread, being filled.
+    /// The block being filled for each thread.
     blocks: Vec<Block>,
     sources: HashMap<Addr, u32, RandomState>,
-    /// Queries dealt out.
+    /// Number of queries distributed.
     index: u64,
-    /// Times of the capture's first query and of the latest.
+    /// Capture times of the first and the latest query, in nanoseconds since the epoch.
     first: Option<i64>,
     time: i64,
-    /// Offset of the latest query in its round, and where this round began.
+    /// Offset of the latest query in its round, and the start of this round, in nanoseconds.
     offset: u64,
     base: u64,
     last_due: u64,
     rewriter: Rewriter<'a>,
-    /// When the feed was opened, shortly before the run starts, since the epoch.
+    /// Time since the epoch at which the feed was opened, shortly before the run starts.
     opened: Duration,
-    /// The limit or the duration is reached.
+    /// Whether the limit of queries or the duration is reached.
     over: bool,
 }
 
@@ -106,12 +107,12 @@ impl<'a> Feed<'a> {
             earlier: Seen::default(),
             round: 1,
             ended: false,
-            trouble: None,
+            input_error: None,
             pairs,
         })
     }
 
-    /// Reads until there is something to send, so that a run does not begin by waiting.
+    /// Reads up to the first query, so that a run does not begin with a wait.
     pub(crate) fn prepare(&mut self) -> Result<(), Error> {
         while self.assignment.index == 0 && !self.ended {
             self.read()?;
@@ -123,14 +124,14 @@ impl<'a> Feed<'a> {
                 is_list: !self.options.input.is_capture(),
                 packets: seen.packets,
                 responses: seen.responses,
-                other: seen.skipped.no_dns + seen.bad_lines,
+                other: seen.skipped.not_dns + seen.bad_lines,
                 first: seen.remarks.first().cloned(),
             });
         }
         Ok(())
     }
 
-    /// Deals out everything, as fast as senders take it.
+    /// Distributes all queries, as fast as the senders accept them.
     pub(crate) fn run(
         &mut self,
         channels: Vec<SyncSender<Block>>,
@@ -138,7 +139,7 @@ impl<'a> Feed<'a> {
     ) -> Result<(), Error> {
         while !stopped() {
             for (block, channel) in self.assignment.blocks.iter_mut().zip(&channels) {
-                // A sender that is gone has reported its error.
+                // A sender that has ended has reported its error.
                 if !block.items.is_empty() && channel.send(std::mem::take(block)).is_err() {
                     return Ok(());
                 }
@@ -147,20 +148,21 @@ impl<'a> Feed<'a> {
                 break;
             }
             if let Err(error) = self.read() {
-                // What was sent needs its report all the same.
-                self.trouble = Some(error.to_string());
+                // Queries that were sent still need their report.
+                self.input_error = Some(error.to_string());
                 break;
             }
         }
         // Closing the channels ends the senders.
         drop(channels);
-        if self.trouble.is_some() {
+        if self.input_error.is_some() {
             return Ok(());
         }
         self.find_answers(stopped)
     }
 
-    /// Where queries ended before the input did, reads on for the answers to the last of them.
+    /// If the queries ended before the input, continues reading to find the answers to the last of
+    /// them.
     fn find_answers(&mut self, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let Self { source, assignment, pairs, .. } = self;
         let Some(pairs) = pairs.as_mut().filter(|_| assignment.over) else { return Ok(()) };
@@ -168,7 +170,9 @@ impl<'a> Feed<'a> {
         let mut late = false;
         while !stopped() && !late && !pairs.is_empty() {
             let more = source.read(&mut |found| match found {
-                InputItem::Query(query) => late |= query.time > last.saturating_add(PATIENCE),
+                InputItem::Query(query) => {
+                    late |= query.time > last.saturating_add(ANSWER_SEARCH_TIME);
+                }
                 InputItem::Response { exchange, bytes } => pairs.answered(*exchange, bytes),
             })?;
             if !more {
@@ -181,22 +185,22 @@ impl<'a> Feed<'a> {
     pub(crate) fn finish(self) -> FeedResults {
         let mut seen = self.earlier;
         add(&mut seen, self.source.seen());
-        seen.remarks.extend(self.trouble);
+        seen.remarks.extend(self.input_error);
         let rewriter = &self.assignment.rewriter;
         let unchanged = rewriter.first.map(|why| (rewriter.unchanged, why.to_string()));
         let queries = self.assignment.index;
         let seconds = self.assignment.last_due as f64 / 1e9;
-        let asked = self
+        let requested_rate = self
             .options
             .timing
-            .asked(queries)
+            .requested_rate(queries)
             .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
         let (sources, last_due) = (self.assignment.sources.len(), self.assignment.last_due);
         let forgotten = self.pairs.as_ref().map_or(0, Pairs::forgotten);
-        FeedResults { seen, unchanged, forgotten, sources, asked, last_due }
+        FeedResults { seen, unchanged, forgotten, sources, requested_rate, last_due }
     }
 
-    /// Reads on by one batch.
+    /// Reads the next batch.
     fn read(&mut self) -> Result<(), Error> {
         let Self { source, assignment, pairs, .. } = self;
         let more = source.read(&mut |found| match found {
@@ -204,7 +208,7 @@ impl<'a> Feed<'a> {
                 if let Some(origin) = assignment.add(query)
                     && let Some((pairs, exchange)) = pairs.as_mut().zip(query.exchange)
                 {
-                    pairs.asked(exchange, query.bytes, origin);
+                    pairs.query_sent(exchange, query.bytes, origin);
                 }
             }
             InputItem::Response { exchange, bytes } => {
@@ -217,7 +221,7 @@ impl<'a> Feed<'a> {
             self.ended = true;
         } else if !more {
             let again = self.options.loops == 0 || self.round < self.options.loops;
-            // What gave nothing once gives nothing again.
+            // An input without queries is not read again.
             if again && self.assignment.index > 0 {
                 self.round += 1;
                 self.assignment.next_round();
@@ -232,7 +236,7 @@ impl<'a> Feed<'a> {
 }
 
 impl ClientAssignment<'_> {
-    /// Passes a query to its sender; `None` once the limit of queries is reached.
+    /// Adds a query to the block of its sender; `None` once the limit of queries is reached.
     fn add(&mut self, query: &Query<'_>) -> Option<Origin> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.over || self.index >= limit {
@@ -255,7 +259,7 @@ impl ClientAssignment<'_> {
         self.last_due = due;
         self.index += 1;
         let thread = client as usize % self.blocks.len();
-        // Signatures have the time at which the query is due, or the present one if that is past.
+        // Signatures have the due time of the query, or the current time if that is later.
         let now = || (self.opened + Duration::from_nanos(due)).max(since_epoch());
         let message = self.rewriter.change(query.bytes, now);
         self.blocks[thread].push(due, client, origin, message);
@@ -277,7 +281,8 @@ impl ClientAssignment<'_> {
         self.options.clients.map_or(number, |n| number % n.max(1))
     }
 
-    /// The input begins again: after the last query by the mean gap of the round.
+    /// Starts another round over the input: its first query is due the mean gap of the round after
+    /// the last query.
     fn next_round(&mut self) {
         let queries = self.index.max(2) - 1;
         self.base += self.offset + (self.base + self.offset) / queries;
@@ -295,8 +300,8 @@ fn add(into: &mut Seen, other: &Seen) {
     into.responses += other.responses;
     into.bad_lines += other.bad_lines;
     into.skipped.packets += other.skipped.packets;
-    into.skipped.cut += other.skipped.cut;
-    into.skipped.no_dns += other.skipped.no_dns;
+    into.skipped.truncated += other.skipped.truncated;
+    into.skipped.not_dns += other.skipped.not_dns;
     into.skipped.streams += other.skipped.streams;
     if into.remarks.is_empty() {
         into.remarks.clone_from(&other.remarks);

@@ -1,39 +1,39 @@
-//! Which queries of one client wait for answers: a table by message id.
+//! The table of the queries of one client that wait for answers, by message id.
 
 use crate::block::Origin;
-use crate::message::Asked;
+use crate::message::QuestionKey;
 
-/// Entries a table begins with.
-const START: usize = 16;
-/// Entries up to which a table grows so as not to forget a query that was lost, and how long ago it
-/// was sent for that, in nanoseconds.
-const MEMORY: usize = 4096;
-const REMEMBER: u64 = 10_000_000_000;
-/// Ids there are.
+/// Initial number of entries of a table.
+const INITIAL_ENTRIES: usize = 16;
+/// Number of entries up to which a table grows to keep recently lost queries, and the time since
+/// sending during which they count as recent, in nanoseconds.
+const MAX_KEPT_ENTRIES: usize = 4096;
+const KEEP_LOST_FOR: u64 = 10_000_000_000;
+/// Number of message ids.
 const IDS: usize = 1 << 16;
 
 /// The result of matching an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It answers a query that was first sent at this time, in nanoseconds of the run.
+    /// The answer to a query that was first sent at this time, in nanoseconds of the run.
     Answers(u64),
-    /// Its query was given up before.
+    /// Its query was counted as lost before.
     Late,
     /// Its query was answered before.
     Duplicate,
     /// Its id is that of a waiting query, its question is not.
     Mismatch,
-    /// Nothing with that id was asked lately.
+    /// No recent query had that id.
     Unexpected,
 }
 
-/// What becomes of a query whose time is over.
+/// The fate of a query whose timeout has expired.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expired {
-    /// It was answered meanwhile.
-    Settled,
-    /// It is to be sent again: these bytes.
-    Again(Box<[u8]>),
+    /// It was answered before.
+    Answered,
+    /// It must be sent again; its message.
+    Retry(Box<[u8]>),
     /// It is lost.
     Lost,
 }
@@ -50,34 +50,34 @@ enum State {
 #[derive(Debug, Default)]
 struct Entry {
     first_sent: u64,
-    /// Where it comes from.
+    /// Its position in the run and in the input.
     origin: Origin,
-    asked: Asked,
+    question_key: QuestionKey,
     id: u16,
     state: State,
-    /// Times it may be sent again.
-    tries: u8,
-    /// The message with its id, where it may be.
+    /// Remaining number of retries.
+    retries_left: u8,
+    /// The message with its id, if it may be sent again.
     kept: Option<Box<[u8]>>,
 }
 
-/// A query that was given up.
+/// A query that no longer waits for an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WithdrawnQuery {
-    /// When it was first sent.
+    /// Time at which it was first sent.
     pub(crate) first_sent: u64,
-    /// Where it comes from.
+    /// Its position in the run and in the input.
     pub(crate) origin: Origin,
-    /// Its message and how often it may be sent again, where it may.
-    pub(crate) again: Option<(Box<[u8]>, u8)>,
+    /// Its message and the remaining number of retries, if it may be sent again.
+    pub(crate) retry: Option<(Box<[u8]>, u8)>,
 }
 
 impl Entry {
     fn withdraw(&mut self) -> WithdrawnQuery {
         self.state = State::Lost;
-        let tries = self.tries;
-        let again = self.kept.take().filter(|_| tries > 0).map(|kept| (kept, tries));
-        WithdrawnQuery { first_sent: self.first_sent, origin: self.origin, again }
+        let retries_left = self.retries_left;
+        let retry = self.kept.take().filter(|_| retries_left > 0).map(|kept| (kept, retries_left));
+        WithdrawnQuery { first_sent: self.first_sent, origin: self.origin, retry }
     }
 }
 
@@ -100,12 +100,12 @@ impl Waiting {
         Self { next: seed, ..Self::default() }
     }
 
-    /// Queries that wait.
+    /// Number of waiting queries.
     pub(crate) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Whether there is no id left.
+    /// Whether all ids are in use.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting >= IDS - IDS / 4
     }
@@ -118,12 +118,12 @@ impl Waiting {
         if self.waiting * 4 >= self.entries.len() * 3 {
             self.grow();
         }
-        // A quarter of the table at least is free.
+        // At least a quarter of the table is free.
         loop {
             let id = self.next;
-            let entry = &self.entries[self.place(id)];
-            let is_young = now.saturating_sub(entry.first_sent) < REMEMBER;
-            if entry.state == State::Lost && is_young && self.entries.len() < MEMORY {
+            let entry = &self.entries[self.index(id)];
+            let is_young = now.saturating_sub(entry.first_sent) < KEEP_LOST_FOR;
+            if entry.state == State::Lost && is_young && self.entries.len() < MAX_KEPT_ENTRIES {
                 self.grow();
                 continue;
             }
@@ -135,42 +135,42 @@ impl Waiting {
         }
     }
 
-    /// Notes a query that goes out with an id that [`take_id`](Self::take_id) gave.
+    /// Adds a query that is sent with an id from [`take_id`](Self::take_id).
     pub(crate) fn sent(&mut self, id: u16, now: u64, message: &[u8], retries: u8, origin: Origin) {
-        let at = self.place(id);
+        let at = self.index(id);
         let kept = (retries > 0).then(|| message.into());
-        let asked = Asked::of(message);
+        let question_key = QuestionKey::of(message);
         self.entries[at] = Entry {
             first_sent: now,
             origin,
-            asked,
+            question_key,
             id,
             state: State::Waiting,
-            tries: retries,
+            retries_left: retries,
             kept,
         };
         self.waiting += 1;
     }
 
-    /// Where the query comes from that was last sent with `id`.
+    /// The origin of the query that was last sent with `id`.
     pub(crate) fn origin(&self, id: u16) -> Option<Origin> {
-        self.entries.get(self.place(id)).filter(|e| e.id == id).map(|e| e.origin)
+        self.entries.get(self.index(id)).filter(|e| e.id == id).map(|e| e.origin)
     }
 
-    /// Takes a query back that did not go out.
+    /// Removes a query that could not be sent.
     pub(crate) fn unsent(&mut self, id: u16) {
-        let at = self.place(id);
+        let at = self.index(id);
         self.entries[at] = Entry::default();
         self.waiting -= 1;
     }
 
-    /// Judges an answer, and settles its query.
+    /// Matches an answer with its query, which then no longer waits.
     pub(crate) fn answer(&mut self, id: u16, answer: &[u8]) -> Verdict {
-        let at = self.place(id);
+        let at = self.index(id);
         let Some(entry) = self.entries.get_mut(at).filter(|e| e.id == id) else {
             return Verdict::Unexpected;
         };
-        let fits = entry.asked.is_answered_by(answer);
+        let fits = entry.question_key.is_answered_by(answer);
         match entry.state {
             State::Empty => Verdict::Unexpected,
             State::Waiting if !fits => Verdict::Mismatch,
@@ -186,17 +186,17 @@ impl Waiting {
         }
     }
 
-    /// The time of the query that was first sent with `id` at `first_sent` is over for this try.
+    /// Expires the query that was first sent with `id` at `first_sent`.
     pub(crate) fn expire(&mut self, id: u16, first_sent: u64) -> Expired {
-        let at = self.place(id);
+        let at = self.index(id);
         let same =
             |e: &&mut Entry| e.id == id && e.first_sent == first_sent && e.state == State::Waiting;
-        let Some(entry) = self.entries.get_mut(at).filter(same) else { return Expired::Settled };
-        if entry.tries > 0
+        let Some(entry) = self.entries.get_mut(at).filter(same) else { return Expired::Answered };
+        if entry.retries_left > 0
             && let Some(kept) = &entry.kept
         {
-            entry.tries -= 1;
-            return Expired::Again(kept.clone());
+            entry.retries_left -= 1;
+            return Expired::Retry(kept.clone());
         }
         entry.state = State::Lost;
         entry.kept = None;
@@ -204,10 +204,10 @@ impl Waiting {
         Expired::Lost
     }
 
-    /// Gives the query that was first sent with `id` at `first_sent` up, if it still waits: another
-    /// answer to it is late.
+    /// Withdraws the query that was first sent with `id` at `first_sent`, if it still waits: later
+    /// answers to it count as late.
     pub(crate) fn withdraw(&mut self, id: u16, first_sent: u64) -> Option<WithdrawnQuery> {
-        let at = self.place(id);
+        let at = self.index(id);
         let same =
             |e: &&mut Entry| e.id == id && e.first_sent == first_sent && e.state == State::Waiting;
         let entry = self.entries.get_mut(at).filter(same)?;
@@ -215,23 +215,23 @@ impl Waiting {
         Some(entry.withdraw())
     }
 
-    /// Gives up all queries that wait.
+    /// Withdraws all waiting queries.
     pub(crate) fn withdraw_all(&mut self) -> impl Iterator<Item = WithdrawnQuery> {
         self.waiting = 0;
         self.entries.iter_mut().filter(|e| e.state == State::Waiting).map(Entry::withdraw)
     }
 
-    fn place(&self, id: u16) -> usize {
+    fn index(&self, id: u16) -> usize {
         usize::from(id) & self.entries.len().wrapping_sub(1)
     }
 
-    /// Doubles the table: ids that were apart stay apart.
+    /// Doubles the table: ids in different slots stay in different slots.
     fn grow(&mut self) {
-        let size = (self.entries.len() * 2).clamp(START, IDS);
+        let size = (self.entries.len() * 2).clamp(INITIAL_ENTRIES, IDS);
         let old = std::mem::take(&mut self.entries);
         self.entries.resize_with(size, Entry::default);
         for entry in old.into_iter().filter(|e| e.state != State::Empty) {
-            let at = self.place(entry.id);
+            let at = self.index(entry.id);
             self.entries[at] = entry;
         }
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_judged_by_id_and_question() {
+    fn answers_are_matched_by_id_and_question() {
         let mut w = Waiting::new(65_535);
         let id = w.take_id(0).unwrap();
         assert_eq!(id, 65_535);
@@ -258,24 +258,24 @@ mod tests {
         assert_eq!(w.answer(id, &message(id, b'A', true)), Verdict::Answers(7));
         assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Duplicate);
         assert_eq!(w.answer(id, &message(id, b'b', true)), Verdict::Unexpected);
-        assert_eq!(w.expire(id, 7), Expired::Settled);
+        assert_eq!(w.expire(id, 7), Expired::Answered);
         assert_eq!(w.len(), 0);
     }
 
     #[test]
-    fn lost_queries_know_their_late_answers() {
+    fn answers_to_lost_queries_are_late() {
         let mut w = Waiting::new(0);
         let id = w.take_id(0).unwrap();
         let query = message(id, b'a', false);
         w.sent(id, 7, &query, 1, 3.into());
-        assert_eq!(w.expire(id, 6), Expired::Settled, "of an older query with this id");
-        assert_eq!(w.expire(id, 7), Expired::Again(query.into()));
+        assert_eq!(w.expire(id, 6), Expired::Answered, "of an older query with this id");
+        assert_eq!(w.expire(id, 7), Expired::Retry(query.into()));
         assert_eq!(w.expire(id, 7), Expired::Lost);
         assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Late);
     }
 
     #[test]
-    fn lost_queries_are_remembered_while_others_come_and_go() {
+    fn lost_queries_are_kept_while_others_are_answered() {
         let mut w = Waiting::new(0);
         for n in 0..2000 {
             let id = w.take_id(n).unwrap();
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(w.answer(1, &message(1, b'a', true)), Verdict::Late);
         let size = w.entries.len();
         for n in 0..20_000 {
-            let now = REMEMBER + 2000 + n;
+            let now = KEEP_LOST_FOR + 2000 + n;
             let id = w.take_id(now).unwrap();
             w.sent(id, now, &message(id, b'a', false), 0, n.into());
             assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Answers(now));
@@ -294,21 +294,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withdrawn_tells_how_often_it_may_go_again() {
+    fn withdrawn_queries_have_their_remaining_retries() {
         let mut w = Waiting::new(5);
         let ids = [(); 3].map(|()| w.take_id(0).unwrap());
         for (id, retries) in ids.into_iter().zip([0, 2, 1]) {
             w.sent(id, 7, &message(id, b'a', false), retries, 3.into());
         }
         assert_eq!(w.withdraw(ids[1], 8), None, "another query with this id");
-        let again = Some((message(ids[1], b'a', false).into_boxed_slice(), 2));
+        let retry = Some((message(ids[1], b'a', false).into_boxed_slice(), 2));
         assert_eq!(
             w.withdraw(ids[1], 7),
-            Some(WithdrawnQuery { first_sent: 7, origin: 3.into(), again })
+            Some(WithdrawnQuery { first_sent: 7, origin: 3.into(), retry })
         );
         assert_eq!(w.withdraw(ids[1], 7), None);
         assert_eq!(w.answer(ids[1], &message(ids[1], b'a', true)), Verdict::Late);
-        let rest: Vec<_> = w.withdraw_all().map(|w| w.again.map(|a| a.1)).collect();
+        let rest: Vec<_> = w.withdraw_all().map(|w| w.retry.map(|a| a.1)).collect();
         assert_eq!((rest.len(), w.len()), (2, 0));
         assert!(rest.contains(&None) && rest.contains(&Some(1)));
     }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order of answers, each query is settled by its own one.
+        /// Each query is matched with its own answer in any order of answers.
         #[test]
         fn every_query_finds_its_answer(order in proptest::collection::vec(any::<bool>(), 1..400)) {
             let mut w = Waiting::new(65_500);

@@ -1,7 +1,7 @@
-//! The report for programs: DNS-OARC's dns-metrics, an object a line.
+//! The report as JSON in the schema of DNS-OARC's dns-metrics, an object per line.
 //!
 //! A `header` names the program, `stats_periodic` objects follow in order of time, `stats_sum` has
-//! the totals. Fields outside of the schema are under `gannet`.
+//! the totals. Fields outside the schema are in the object `gannet`.
 
 use std::fmt::Write;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use crate::Transport;
 use crate::message::rcode_name;
 use crate::stats::Times;
 
-/// The schema's version (its repository's last change).
+/// Version of the schema: the date of its last change.
 const SCHEMA: u32 = 20_240_223;
 
 pub(crate) fn render(report: &Report, params: &[String]) -> String {
@@ -26,7 +26,7 @@ pub(crate) fn render(report: &Report, params: &[String]) -> String {
 fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Result {
     let began = nanoseconds(r.began);
     let run = format!("{began:x}-{:x}", std::process::id());
-    let every = r.stats.every;
+    let every = r.stats.interval_length;
     write!(out, "{{\"type\":\"header\",\"runid\":\"{run}\",\"schema_version\":{SCHEMA}")?;
     write!(
         out,
@@ -43,7 +43,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     let end = began + r.elapsed.as_nanos() as u64;
     for (index, interval) in r.stats.intervals.iter().enumerate() {
         let since = began + every * index as u64;
-        // The last one ends with the run.
+        // The last interval ends with the run.
         let until = (since + every).min(end).max(since);
         write_stats(("stats_periodic", &run, r.transport), since, until, interval, out)?;
         out.push_str("}\n");
@@ -53,10 +53,15 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     write!(out, ",\"gannet\":{{\"target\":\"{}\",\"transport\":\"{}\"", r.target, r.transport)?;
     write!(out, ",\"timing\":\"{}\"", r.timing)?;
     write!(out, ",\"threads\":{},\"clients\":{},\"sources\":{}", r.threads, r.clients, r.sources)?;
-    if let Some(asked) = r.asked {
-        write!(out, ",\"rate_asked\":{asked:.3}")?;
+    if let Some(requested_rate) = r.requested_rate {
+        write!(out, ",\"rate_asked\":{requested_rate:.3}")?;
     }
-    write!(out, ",\"rate_sent\":{:.3},\"sending_ns\":{}", r.reached(), r.sending().as_nanos())?;
+    write!(
+        out,
+        ",\"rate_sent\":{:.3},\"sending_ns\":{}",
+        r.achieved_rate(),
+        r.sending().as_nanos()
+    )?;
     write!(out, ",\"scheduled_ns\":{}", r.scheduled.as_nanos())?;
     if let Some([median, p99, most]) = r.handshake().map(|times| times.map(|t| t.as_nanos())) {
         write!(out, ",\"handshake\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
@@ -82,15 +87,15 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("connections_broken", c.connections_broken),
         ("input_packets", r.seen.packets),
         ("input_responses", r.seen.responses),
-        ("input_cut", r.seen.skipped.cut),
-        ("input_no_dns", r.seen.skipped.no_dns),
+        ("input_cut", r.seen.skipped.truncated),
+        ("input_no_dns", r.seen.skipped.not_dns),
         ("input_streams_skipped", r.seen.skipped.streams),
         ("input_bad_lines", r.seen.bad_lines),
     ];
     for (name, count) in counts {
         write!(out, ",\"{name}\":{count}")?;
     }
-    if let Some(why) = r.trouble() {
+    if let Some(why) = r.first_error() {
         out.push_str(",\"trouble\":");
         text(why, out)?;
     }

@@ -1,4 +1,5 @@
-//! DNS queries out of captures and lists, sent again on time, and what came back.
+//! Replay of DNS queries from captures and lists with their original timing, and measurement of the
+//! answers.
 //!
 //! ```text
 //! capture ─▶ extract ─┐                       ┌─▶ sender ─▶ sockets ─▶ server
@@ -8,21 +9,22 @@
 //!
 //! A [`Source`] returns queries: an [`Extractor`](gannet_pipeline::extract::Extractor) finds them
 //! in any capture (UDP, and reassembled TCP streams), [`text`] reads them from a list. The feed
-//! assigns each its *due time* by the [`Timing`], counted from the start of the run, so that delays
-//! do not add up. It packs them into blocks, and bounded channels pass the blocks to the sender
-//! threads: each owns its client sockets, sends due queries in as few system calls as possible, and
-//! matches answers to queries by socket, id and question. Threads share only counters for the
-//! progress display.
+//! assigns each query its *due time* by the [`Timing`], counted from the start of the run, so that
+//! delays do not add up. It packs them into blocks, and bounded channels pass the blocks to the
+//! sender threads: each owns its client sockets, sends due queries in as few system calls as
+//! possible, and matches answers to queries by socket, id and question. Threads share only counters
+//! for the progress display.
 //!
-//! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
-//! [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, which are kept by a [`Policy`].
+//! There are two kinds of senders: one for datagrams, and one for the connections of
+//! [`Transport::Tcp`], [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, whose
+//! lifetime a [`Policy`] sets.
 //!
 //! The numbers of a [`Report`] add up: every query that the kernel accepted was answered, lost, or
 //! still open when the run was stopped.
 //!
-//! [`compare()`] holds the answers against those in the capture or those of a second server.
-//! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and
-//! spoil its answers.
+//! [`compare()`] compares the answers with those in the capture or those of a second server.
+//! [`serve()`] is an echo server for tests and measurements that can drop, delay and corrupt its
+//! answers.
 
 mod batch;
 mod block;

@@ -25,10 +25,10 @@ pub(crate) fn match_response(
     match waiting.answer(message::id(bytes), bytes) {
         Verdict::Answers(first_sent) => {
             let rcode = usize::from(message::rcode(bytes));
-            stats.settle(now, first_sent, |interval| {
+            stats.record_result(now, first_sent, |interval| {
                 interval.counts.answered += 1;
                 interval.counts.rcodes[rcode] += 1;
-                interval.latency.note(now.saturating_sub(first_sent));
+                interval.latency.record(now.saturating_sub(first_sent));
             });
             if let Some(observer) = observer
                 && let Some(origin) = waiting.origin(message::id(bytes))

@@ -1,6 +1,6 @@
-//! As much of a DNS message as replay needs (RFC 1035 §4.1).
+//! Parsing of the parts of a DNS message that replay needs (RFC 1035 §4.1).
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(crate) const HEADER: usize = 12;
 
 /// Whether the bytes may be a query: a header with QR clear.
@@ -13,7 +13,7 @@ pub(crate) fn is_response(message: &[u8]) -> bool {
     message.len() >= HEADER && message[2] & 0x80 != 0
 }
 
-/// The id; 0 where there is none.
+/// The id; 0 if the message is too short.
 pub(crate) fn id(message: &[u8]) -> u16 {
     match message {
         [a, b, ..] => u16::from_be_bytes([*a, *b]),
@@ -51,15 +51,15 @@ pub(crate) fn rcode_name(code: usize) -> &'static str {
 
 /// The fields that an answer must repeat from its query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// Hash of the first question: name in lower case, type and class; 0 where there is none.
+pub(crate) struct QuestionKey {
+    /// Hash of the first question: name in lower case, type and class; 0 without a question.
     question: u32,
     /// Opcode, from the header.
     opcode: u8,
 }
 
-impl Asked {
-    /// Of a message with a whole header.
+impl QuestionKey {
+    /// The fields of a message with a complete header.
     pub(crate) fn of(message: &[u8]) -> Self {
         let opcode = message.get(2).map_or(0, |b| b >> 3 & 15);
         let count = message.get(4..6).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
@@ -76,7 +76,7 @@ impl Asked {
     }
 }
 
-/// Hash of a question: to its end, or as far as it goes in a damaged message. Never 0.
+/// Hash of a question up to its end, or up to the end of a truncated message. Never 0.
 fn question(data: &[u8]) -> u32 {
     let mut hash: u32 = 0x811c_9dc5;
     let mut eat = |byte: u8| hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
@@ -112,33 +112,33 @@ mod tests {
 
     #[test]
     fn an_answer_repeats_the_question_in_any_case() {
-        let asked = Asked::of(&query(b"\x03wWw\x04test\0"));
+        let question_key = QuestionKey::of(&query(b"\x03wWw\x04test\0"));
         let mut answer = query(b"\x03www\x04TEST\0");
         answer[2] |= 0x80;
-        assert!(asked.is_answered_by(&answer));
-        assert!(!asked.is_answered_by(&query(b"\x03wwx\x04test\0")));
+        assert!(question_key.is_answered_by(&answer));
+        assert!(!question_key.is_answered_by(&query(b"\x03wwx\x04test\0")));
         let mut other = answer.clone();
         *other.last_mut().unwrap() = 3;
-        assert!(!asked.is_answered_by(&other), "another class");
+        assert!(!question_key.is_answered_by(&other), "another class");
         let mut other = answer.clone();
         other[2] |= 5 << 3;
-        assert!(!asked.is_answered_by(&other), "another opcode");
+        assert!(!question_key.is_answered_by(&other), "another opcode");
     }
 
     #[test]
-    fn an_error_may_leave_the_question_out() {
-        let asked = Asked::of(&query(b"\x01a\0"));
-        assert!(asked.is_answered_by(&[0, 0, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
-        assert!(!asked.is_answered_by(&[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    fn an_error_may_omit_the_question() {
+        let question_key = QuestionKey::of(&query(b"\x01a\0"));
+        assert!(question_key.is_answered_by(&[0, 0, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert!(!question_key.is_answered_by(&[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
     }
 
     #[test]
     fn damaged_messages_are_compared_as_far_as_they_go() {
         for cut in 0..query(b"\x03www\0").len() {
             let m = &query(b"\x03www\0")[..cut];
-            assert_eq!(Asked::of(m), Asked::of(m));
+            assert_eq!(QuestionKey::of(m), QuestionKey::of(m));
             assert_eq!(is_query(m), cut >= 12);
         }
-        assert_ne!(Asked::of(&query(b"\x3f")), Asked::of(&query(b"\x3e")));
+        assert_ne!(QuestionKey::of(&query(b"\x3f")), QuestionKey::of(&query(b"\x3e")));
     }
 }

@@ -16,55 +16,56 @@ use crate::block::Block;
 use crate::block::Item;
 use crate::sys;
 
-/// Blocks that wait for a sender in its channel, and as many again at its hand: some ten thousand
-/// queries, which is time enough to make the sockets of their clients.
-pub(crate) const AHEAD: usize = 16;
-/// Waits that are shorter are spent looking at the clock, in nanoseconds.
+/// Maximum number of blocks in a sender's channel, and of fetched blocks in its queue: some ten
+/// thousand queries, enough time to open the sockets of their clients.
+pub(crate) const QUEUED_BLOCKS: usize = 16;
+/// Shorter waits, in nanoseconds, poll the clock instead of sleeping.
 const SPIN: u64 = 150_000;
-/// A wait is never longer, so that a stop is heard.
+/// Maximum wait in nanoseconds, so that a request to stop is noticed.
 const MAX_WAIT: u64 = 20_000_000;
-/// How long to wait for the feed before it is asked again.
-const STARVING: u64 = 100_000;
+/// Interval at which an empty queue polls the feed, in nanoseconds.
+const FEED_POLL: u64 = 100_000;
 /// Nanoseconds that a late sender continues beyond its duration.
 const GRACE: u64 = 1_000_000_000;
 
-/// How long a sender runs in one go where others want the processor, in nanoseconds.
-pub(crate) const GO: u64 = 100_000;
+/// Time slice of a sender on a busy processor, in nanoseconds.
+pub(crate) const TIME_SLICE: u64 = 100_000;
 /// Length of short sleeps on busy machines in nanoseconds, and thus the delay of a query: the
 /// kernel reschedules a sleeping thread sooner than a spinning one, which it suspends for
 /// milliseconds.
-const NAP: u64 = 50_000;
-/// A look at the clock that comes so long after the one before means that something else had the
-/// processor, in nanoseconds, and how long after that there are naps instead of looks.
-pub(crate) const ROBBED: u64 = 300_000;
-const CROWDED: u64 = 1_000_000_000;
-/// Processors needed in addition to those of senders to allow polling the clock: for the feed, and
-/// for the server if it is on the same machine.
+const SHORT_SLEEP: u64 = 50_000;
+/// A gap of this length between two polls of the clock means that another thread had the processor,
+/// in nanoseconds; and the time after that during which short sleeps replace polling.
+pub(crate) const PREEMPTED_GAP: u64 = 300_000;
+const BUSY_PERIOD: u64 = 1_000_000_000;
+/// Number of processors needed in addition to those of the senders to allow polling the clock: for
+/// the feed, and for the server if it is on the same machine.
 const SPARE: usize = 2;
-/// Looks at the clock before a sender looks after its sockets again.
-const LOOKS: u32 = 40;
-/// A sender that takes naps runs before other programs, where the kernel lets it, as long as it does not
-/// go without a nap for so long; then not for so long again, in nanoseconds.
-const BREATHLESS: u64 = 20_000_000;
-const REST: u64 = 1_000_000_000;
+/// Polls of the clock before a sender serves its sockets again.
+const CLOCK_POLLS: u32 = 40;
+/// A sender that sleeps regularly has real-time priority, if the kernel permits. It loses the
+/// priority after this time without a sleep, and may regain it after the second time, in
+/// nanoseconds.
+const MAX_WITHOUT_SLEEP: u64 = 20_000_000;
+const PRIORITY_PAUSE: u64 = 1_000_000_000;
 
-/// Between the moment when all senders are ready and the first query.
-const HEAD_START: Duration = Duration::from_millis(2);
-/// How long a sender waits for further blocks before it reports that it is ready: a file reader
-/// fills the queue in less time, and data from a pipe is not awaited.
+/// Time between the moment when all senders are ready and the first query.
+const START_DELAY: Duration = Duration::from_millis(2);
+/// Maximum time that a sender waits for further blocks before it reports that it is ready: a file
+/// reader fills the queue in less time, and a slow pipe does not delay the start.
 const PREPARATION: Duration = Duration::from_millis(200);
-/// How often one that waits for the others looks whether the run is stopped.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which a sender waiting for the others checks whether the run is stopped.
+const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// When a run starts: a moment after all its senders have their sockets.
+/// The start of a run: shortly after all its senders have opened their sockets.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// Senders that are not ready, and when the run started once they all are.
+    /// Number of senders that are not ready, and the start time once all are.
     state: Mutex<(usize, Option<ClockPair>)>,
     known: Condvar,
 }
 
-/// The same moment by two clocks.
+/// A moment, by two clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockPair {
     pub(crate) at: Instant,
@@ -73,17 +74,17 @@ pub(crate) struct ClockPair {
 
 impl ClockPair {
     fn soon() -> Self {
-        Self { at: Instant::now() + HEAD_START, wall: SystemTime::now() + HEAD_START }
+        Self { at: Instant::now() + START_DELAY, wall: SystemTime::now() + START_DELAY }
     }
 }
 
 impl Start {
-    /// For this many senders.
+    /// A start that waits for this many senders.
     pub(crate) fn of(senders: usize) -> Self {
         Self { state: Mutex::new((senders, None)), known: Condvar::new() }
     }
 
-    /// One more sender is ready, or will never be.
+    /// Counts a sender that is ready or has failed.
     fn ready(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = state.0.saturating_sub(1);
@@ -93,8 +94,8 @@ impl Start {
         }
     }
 
-    /// When it started; where it did not, it does now.
-    pub(crate) fn began(&self) -> ClockPair {
+    /// The start time; if the run has not started, it starts now.
+    pub(crate) fn started_at(&self) -> ClockPair {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state.1.get_or_insert_with(ClockPair::soon)
     }
@@ -103,152 +104,153 @@ impl Start {
     fn wait(&self, stopped: &dyn Fn() -> bool) -> Instant {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.1.is_none() && !stopped() {
-            let waited = self.known.wait_timeout(state, LOOK);
+            let waited = self.known.wait_timeout(state, STOP_POLL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
-        self.began().at
+        self.started_at().at
     }
 }
 
 /// The queries of a sender.
 pub(crate) struct PacedQueue<'a> {
     start: &'a Start,
-    /// When that was, and whether this sender has said that it is ready.
-    began: Option<Instant>,
+    /// The start time of the run, and whether this sender has reported that it is ready.
+    started_at: Option<Instant>,
     is_ready: bool,
     blocks: Receiver<Block>,
     block: Block,
-    /// The next item of the block.
+    /// Index of the next item of the block.
     next: usize,
-    /// Blocks after this one that are here already.
-    upcoming: VecDeque<Block>,
-    /// The highest client of all that are, or were, here.
+    /// Fetched blocks after the current one.
+    fetched: VecDeque<Block>,
+    /// The highest client of all blocks fetched so far.
     last_client: Option<u32>,
-    /// When sending ends, whatever is still due.
+    /// Time at which sending ends, even if queries remain.
     end: u64,
-    /// No more blocks will come.
+    /// Whether the feed has ended.
     ended: bool,
-    /// Until when processors are taken to be wanted by others.
-    crowded: u64,
-    rank: Rank,
+    /// Time until which the processors are assumed to be busy with other threads.
+    busy_until: u64,
+    priority: Priority,
 }
 
-/// Whether this thread runs before those of other programs.
-struct Rank {
-    /// Whether it may ask for that: it has a schedule, and was not refused.
+/// The real-time priority of this thread.
+struct Priority {
+    /// Whether it may request the priority: it has a schedule, and no request was refused.
     may: bool,
-    is_first: bool,
-    /// When it last took a nap, and from when on it may be first again.
-    napped: u64,
-    from: u64,
+    is_raised: bool,
+    /// Time of the last sleep, and time from which the priority may be requested again.
+    last_sleep: u64,
+    may_raise_at: u64,
 }
 
-impl Rank {
-    /// It is about to take a nap.
-    fn nap(&mut self, now: u64) {
-        self.napped = now;
-        if self.may && !self.is_first && now >= self.from {
-            self.is_first = sys::run_first(true);
-            self.may = self.is_first;
+impl Priority {
+    /// Called before a sleep: requests the priority if allowed.
+    fn before_sleep(&mut self, now: u64) {
+        self.last_sleep = now;
+        if self.may && !self.is_raised && now >= self.may_raise_at {
+            self.is_raised = sys::set_realtime_priority(true);
+            self.may = self.is_raised;
         }
     }
 
-    /// It has no time to sleep. A sender with this much work must not take the processor from other
-    /// threads, such as the reader of its input and possibly the server.
-    fn hurry(&mut self, now: u64) {
-        if self.is_first && now.saturating_sub(self.napped) > BREATHLESS {
-            self.step_back(now);
+    /// Called without time to sleep: gives up the priority after too long without a sleep, so that
+    /// a sender with this much work does not take the processor from other threads, such as the
+    /// reader of its input and possibly the server.
+    fn without_sleep(&mut self, now: u64) {
+        if self.is_raised && now.saturating_sub(self.last_sleep) > MAX_WITHOUT_SLEEP {
+            self.lower(now);
         }
     }
 
-    fn step_back(&mut self, now: u64) {
-        if self.is_first {
-            sys::run_first(false);
-            sys::run_in_short_goes(GO);
-            self.is_first = false;
-            self.from = now + REST;
+    fn lower(&mut self, now: u64) {
+        if self.is_raised {
+            sys::set_realtime_priority(false);
+            sys::set_short_time_slice(TIME_SLICE);
+            self.is_raised = false;
+            self.may_raise_at = now + PRIORITY_PAUSE;
         }
     }
 }
 
 impl<'a> PacedQueue<'a> {
     pub(crate) fn new(options: &Options, start: &'a Start, blocks: Receiver<Block>) -> Self {
-        // The feed ends a schedule when its time is over; a sender that is late may take a bit
-        // longer.
+        // The feed ends a schedule when its duration is over; a sender that is late may continue
+        // for the grace period.
         let grace = if options.timing.is_max() { 0 } else { GRACE };
         let end = |d: Duration| nanoseconds(d).saturating_add(grace);
         let end = options.duration.map_or(u64::MAX, end);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let crowded = if processors < options.threads + SPARE { u64::MAX } else { 0 };
+        let busy_until = if processors < options.threads + SPARE { u64::MAX } else { 0 };
         Self {
             start,
-            began: None,
+            started_at: None,
             is_ready: false,
             blocks,
             block: Block::default(),
             next: 0,
-            upcoming: VecDeque::new(),
+            fetched: VecDeque::new(),
             last_client: None,
             end,
             ended: false,
-            crowded,
-            rank: Rank {
+            busy_until,
+            priority: Priority {
                 may: options.realtime && !options.timing.is_max(),
-                is_first: false,
-                napped: 0,
-                from: 0,
+                is_raised: false,
+                last_sleep: 0,
+                may_raise_at: 0,
             },
         }
     }
 
     /// Nanoseconds since the start of the run; 0 before it.
     pub(crate) fn now(&self) -> u64 {
-        self.began.map_or(0, |began| nanoseconds(began.elapsed()))
+        self.started_at.map_or(0, |started_at| nanoseconds(started_at.elapsed()))
     }
 
-    /// Takes blocks in until there is no room for more, or no more come soon.
+    /// Fetches blocks until the queue is full, or no block arrives for [`PREPARATION`].
     pub(crate) fn prepare(&mut self) {
         let end = Instant::now() + PREPARATION;
-        while self.upcoming.len() < AHEAD
+        while self.fetched.len() < QUEUED_BLOCKS
             && self.wait_for_block(end.saturating_duration_since(Instant::now()))
         {}
     }
 
-    /// Says that this sender is ready, and sleeps until all are and the run starts.
+    /// Reports that this sender is ready, and sleeps until all are and the run starts.
     pub(crate) fn wait_for_start(&mut self, stopped: &dyn Fn() -> bool) {
         self.is_ready = true;
         self.start.ready();
-        let began = self.start.wait(stopped);
-        self.began = Some(began);
-        std::thread::sleep(began.saturating_duration_since(Instant::now()));
+        let started_at = self.start.wait(stopped);
+        self.started_at = Some(started_at);
+        std::thread::sleep(started_at.saturating_duration_since(Instant::now()));
     }
 
-    /// Drops the remaining queries once the time is over.
+    /// Drops the remaining queries once the end of sending is reached.
     pub(crate) fn cut_off(&mut self, now: u64) {
         if now >= self.end {
             self.ended = true;
             self.block = Block::default();
             self.next = 0;
-            self.upcoming.clear();
+            self.fetched.clear();
         }
     }
 
     /// Whether a query is queued.
     pub(crate) fn has_query(&mut self) -> bool {
         while self.next >= self.block.items.len() {
-            if self.upcoming.is_empty() && !self.fetch() {
+            if self.fetched.is_empty() && !self.fetch() {
                 return false;
             }
-            self.block = self.upcoming.pop_front().unwrap_or_default();
+            self.block = self.fetched.pop_front().unwrap_or_default();
             self.next = 0;
         }
         true
     }
 
-    /// Takes a block in that has come, if there is room for one; whether it did.
+    /// Fetches an available block, unless the queue is full; returns whether it did.
     pub(crate) fn fetch(&mut self) -> bool {
-        if self.ended || self.upcoming.len() >= AHEAD {
+        if self.ended || self.fetched.len() >= QUEUED_BLOCKS {
             return false;
         }
         match self.blocks.try_recv() {
@@ -264,7 +266,8 @@ impl<'a> PacedQueue<'a> {
         }
     }
 
-    /// Waits a little for the next block where none is left; whether it came.
+    /// Waits up to `patience` for the next block if the queue is empty; returns whether one
+    /// arrived.
     pub(crate) fn wait_for_block(&mut self, patience: Duration) -> bool {
         if self.ended {
             return false;
@@ -284,10 +287,10 @@ impl<'a> PacedQueue<'a> {
 
     fn put(&mut self, block: Block) {
         self.last_client = self.last_client.max(Some(block.last_client));
-        self.upcoming.push_back(block);
+        self.fetched.push_back(block);
     }
 
-    /// The highest client that was heard of.
+    /// The highest client of all blocks fetched so far.
     pub(crate) fn last_client(&self) -> Option<u32> {
         self.last_client
     }
@@ -298,50 +301,50 @@ impl<'a> PacedQueue<'a> {
         Some((*item, self.block.message(item)))
     }
 
-    /// The next query was sent.
-    pub(crate) fn pass(&mut self) {
+    /// Advances past the next query.
+    pub(crate) fn advance(&mut self) {
         self.next += 1;
     }
 
-    /// Whether nothing is left to send.
+    /// Whether all queries are sent and the feed has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.ended && self.next >= self.block.items.len() && self.upcoming.is_empty()
+        self.ended && self.next >= self.block.items.len() && self.fetched.is_empty()
     }
 
-    /// How long to sleep, in nanoseconds, until shortly before the next query is due or `other`
-    /// comes. `None` where there is only time to look at the clock, which this did a few times.
+    /// Time to sleep, in nanoseconds, until shortly before the next query is due or until `other`.
+    /// `None` if the time is too short to sleep; the clock was then polled a few times.
     ///
-    /// `held` says that queries wait for answers and not for the clock. Without it, a query that
-    /// became due since the clock was last looked at leaves no time for a pause.
+    /// `held` means that queries wait for answers and not for the clock. Otherwise, if a query has
+    /// become due since the clock was last read, there is no pause.
     pub(crate) fn pause(&mut self, now: u64, other: Option<u64>, held: bool) -> Option<u64> {
         let next = match self.block.items.get(self.next) {
             Some(_) if held => now + MAX_WAIT,
             Some(item) if item.due <= now => {
-                self.rank.hurry(now);
+                self.priority.without_sleep(now);
                 return None;
             }
             Some(item) => item.due,
             None if self.ended => now + MAX_WAIT,
-            None => now + STARVING + SPIN,
+            None => now + FEED_POLL + SPIN,
         };
         let next = other.map_or(next, |at| next.min(at.saturating_add(SPIN)));
         let gap = next.saturating_sub(now).min(MAX_WAIT);
         if gap > SPIN {
-            self.rank.napped = now;
+            self.priority.last_sleep = now;
             return Some(gap - SPIN);
         }
-        if now < self.crowded {
-            self.rank.nap(now);
-            // What becomes due in a nap goes out together after it.
-            return Some(gap.max(NAP));
+        if now < self.busy_until {
+            self.priority.before_sleep(now);
+            // Queries that become due during a short sleep are sent together after it.
+            return Some(gap.max(SHORT_SLEEP));
         }
         // A sender that polls the clock must not have real-time priority.
-        self.rank.step_back(now);
+        self.priority.lower(now);
         let mut before = now;
-        for _ in 0..LOOKS {
+        for _ in 0..CLOCK_POLLS {
             let now = self.now();
-            if now - before > ROBBED {
-                self.crowded = self.crowded.max(now + CROWDED);
+            if now - before > PREEMPTED_GAP {
+                self.busy_until = self.busy_until.max(now + BUSY_PERIOD);
             }
             if now >= next {
                 break;
@@ -354,14 +357,14 @@ impl<'a> PacedQueue<'a> {
 
 impl Drop for PacedQueue<'_> {
     fn drop(&mut self) {
-        // The others do not wait for one that failed.
+        // The other senders must not wait for one that failed.
         if !self.is_ready {
             self.start.ready();
         }
     }
 }
 
-/// As the clock of a run counts; the longest there is for longer times.
+/// A duration in nanoseconds of the run's clock, saturating.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -383,7 +386,8 @@ mod tests {
         let start = Start::of(2);
         let options = options();
         let slow = Duration::from_millis(30);
-        // One for both: a busy machine may start the first thread after the second one has slept.
+        // One start for both threads: a busy machine may start the first thread after the second
+        // one has slept.
         let begun = Instant::now();
         std::thread::scope(|scope| {
             for wait in [Duration::ZERO, slow] {
@@ -413,9 +417,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_taken_before_the_start() {
+    fn available_blocks_are_fetched_before_the_start() {
         let (options, start) = (options(), Start::of(1));
-        let (to, blocks) = sync_channel(AHEAD);
+        let (to, blocks) = sync_channel(QUEUED_BLOCKS);
         let mut due = PacedQueue::new(&options, &start, blocks);
         for client in 0..3 {
             let mut block = Block::default();

@@ -1,4 +1,4 @@
-//! The report as a picture: rates above, latencies below, over time.
+//! The report as an SVG image: rates in the upper plot, latencies in the lower one, over time.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,10 +11,10 @@ const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 90.0;
 const TOP: f64 = 50.0;
-/// Between the two plots.
+/// Vertical gap between the two plots.
 const GAP: f64 = 70.0;
 
-/// A line of a plot: name, colour, a value an interval.
+/// A line of a plot: name, colour, one value per interval.
 type Line<'a> = (&'a str, &'a str, Vec<Option<f64>>);
 
 pub(crate) fn render(report: &Report) -> String {
@@ -71,7 +71,7 @@ fn plot(
     label: &dyn Fn(f64) -> String,
 ) -> std::fmt::Result {
     let values = || lines.iter().flat_map(|l| l.2.iter().flatten());
-    let most = nice(values().copied().fold(0.0, f64::max));
+    let most = axis_end(values().copied().fold(0.0, f64::max));
     writeln!(out, "<text x=\"{LEFT}\" y=\"{}\">{title}</text>", top - 8.0)?;
     for tick in 0..=4 {
         let part = f64::from(tick) / 4.0;
@@ -114,8 +114,9 @@ fn plot(
     Ok(())
 }
 
-/// The next of 1, 2, 4, 5, 8 times a power of ten: an axis that four ticks divide well.
-fn nice(value: f64) -> f64 {
+/// The upper end of an axis that four ticks divide evenly: the next of 1, 2, 4, 5, 8 times a power
+/// of ten.
+fn axis_end(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;
     }
@@ -134,12 +135,12 @@ mod tests {
 
     #[test]
     fn axes_end_at_round_numbers() {
-        let ends = [0.0, 0.9, 1.0, 3.0, 47_000.0, 81.0].map(nice);
+        let ends = [0.0, 0.9, 1.0, 3.0, 47_000.0, 81.0].map(axis_end);
         assert_eq!(ends, [1.0, 1.0, 1.0, 4.0, 50_000.0, 100.0]);
     }
 
     #[test]
-    fn names_of_files_do_not_break_the_picture() {
+    fn file_names_are_escaped() {
         assert_eq!(escape("a<b&c>"), "a&lt;b&amp;c&gt;");
     }
 }

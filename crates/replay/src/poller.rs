@@ -1,4 +1,4 @@
-//! Sockets that are waited for together: epoll(7).
+//! Waiting for events of many sockets with epoll(7).
 
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// Most sockets reported by one poll; the others are reported by the next.
-const EVENTS: usize = 64;
+/// Maximum number of sockets reported by one poll; the others are reported by the next.
+const MAX_EVENTS: usize = 64;
 
 /// Awaited events of a socket; a hangup is reported in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +29,11 @@ impl Interest {
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
-    /// The number it was added with.
+    /// The key it was added with.
     pub(crate) key: usize,
-    /// The socket is readable, or the other side is gone.
+    /// The socket is readable, or the peer has closed the connection.
     pub(crate) read: bool,
-    /// Something can be written, or connecting is over.
+    /// The socket is writable, or connecting has ended.
     pub(crate) write: bool,
 }
 
@@ -45,10 +45,10 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new() -> Result<Self, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-        Ok(Self { epoll, ready: Vec::with_capacity(EVENTS) })
+        Ok(Self { epoll, ready: Vec::with_capacity(MAX_EVENTS) })
     }
 
-    /// Waits for a socket from now on, until it is closed.
+    /// Adds a socket, until it is closed.
     pub(crate) fn add(
         &self,
         socket: &impl AsFd,
@@ -60,36 +60,36 @@ impl Poller {
 
     /// Changes the awaited events of a socket.
     pub(crate) fn change(&self, socket: &impl AsFd, key: usize, interest: Interest) {
-        // A socket that was added is known until it is closed.
+        // Fails only for sockets that were not added or are closed.
         epoll::modify(&self.epoll, socket, data(key), flags(interest)).unwrap_or_default();
     }
 
-    /// Waits for sockets, nanoseconds at the most.
+    /// Waits for events, at most this long.
     pub(crate) fn poll(&mut self, nanoseconds: u64) {
         let timeout = Timespec {
             tv_sec: (nanoseconds / 1_000_000_000) as i64,
             tv_nsec: (nanoseconds % 1_000_000_000) as _,
         };
         let empty = epoll::Event { flags: epoll::EventFlags::empty(), data: data(0) };
-        let mut events = [empty; EVENTS];
+        let mut events = [empty; MAX_EVENTS];
         if nanoseconds > 0 {
             // ppoll(2) takes nanoseconds on every kernel, epoll_wait(2) milliseconds on older ones.
             let mut ready = [PollFd::new(&self.epoll, PollFlags::IN)];
             rustix::event::poll(&mut ready, Some(&timeout)).unwrap_or_default();
         }
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // A signal ends a wait early, and the loop asks why.
+        // A signal ends a wait early; the caller's loop then checks whether to stop.
         let found = epoll::wait(&self.epoll, &mut events, Some(&now)).unwrap_or(0);
         self.ready.clear();
-        self.ready.extend(events[..found.min(EVENTS)].iter().map(Ready::of));
+        self.ready.extend(events[..found.min(MAX_EVENTS)].iter().map(Ready::of));
     }
 
-    /// How many sockets the last [`poll`](Self::poll) found.
+    /// Number of sockets that the last [`poll`](Self::poll) found ready.
     pub(crate) fn len(&self) -> usize {
         self.ready.len()
     }
 
-    /// One of them.
+    /// One of the ready sockets.
     pub(crate) fn ready(&self, index: usize) -> Option<Ready> {
         self.ready.get(index).copied()
     }

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The report of a run.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,72 +14,73 @@ use crate::source::Seen;
 use crate::stats::Stats;
 use crate::table;
 
-/// What came of a run. It adds up: [`Counts::adds_up`].
+/// The report of a run. Its counts are consistent: [`Counts::adds_up`].
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Name of the input.
     pub input: String,
-    /// Where.
+    /// Address of the server.
     pub target: SocketAddr,
-    /// Over what.
+    /// Transport of the queries.
     pub transport: Transport,
-    /// When.
+    /// Timing of the queries.
     pub timing: Timing,
-    /// Threads that sent.
+    /// Number of sender threads.
     pub threads: usize,
-    /// Clients that sent, or sockets that they shared.
+    /// Number of clients, or of sockets if clients shared them.
     pub clients: usize,
-    /// Source addresses in the input; 0 for lists.
+    /// Number of source addresses in the input; 0 for lists.
     pub sources: usize,
-    /// Queries a second that the schedule asked for.
-    pub asked: Option<f64>,
-    /// When the last query was due.
+    /// Queries per second that the schedule requested.
+    pub requested_rate: Option<f64>,
+    /// Due time of the last query.
     pub scheduled: Duration,
-    /// How long it took, waiting for the last answers included.
+    /// Duration of the run, including the wait for the last answers.
     pub elapsed: Duration,
-    /// When it began.
+    /// Start time of the run.
     pub began: SystemTime,
-    /// How long an answer could take.
+    /// Maximum time to wait for an answer.
     pub timeout: Duration,
     /// Whether it was stopped early.
     pub stopped: bool,
     /// Counts of the input.
     pub seen: Seen,
-    /// Queries that could not be changed as [`Options::rewrite`](crate::Options::rewrite) asks, and were sent as they are;
-    /// and why the first of them.
+    /// Number of queries that [`Options::rewrite`](crate::Options::rewrite) could not change, which
+    /// were sent unchanged, and the reason for the first.
     pub unchanged: Option<(u64, String)>,
-    /// Queries that were forgotten, as too many followed, before their answer was found in the input.
+    /// Number of queries that were forgotten, because too many followed, before their answer was
+    /// found in the input.
     pub forgotten: u64,
     pub(crate) total: Interval,
     pub(crate) stats: Stats,
 }
 
 impl Report {
-    /// Counts of all that came after the warm-up.
+    /// Counts of the run after the warm-up.
     pub fn counts(&self) -> &Counts {
         &self.total.counts
     }
 
-    /// Counts and latencies of each interval, and how long one is.
+    /// Counts and latencies of each interval, and the length of an interval.
     pub fn intervals(&self) -> (&[Interval], Duration) {
-        (&self.stats.intervals, Duration::from_nanos(self.stats.every))
+        (&self.stats.intervals, Duration::from_nanos(self.stats.interval_length))
     }
 
-    /// When the last query was sent.
+    /// Time from the start of the run to the last query.
     pub fn sending(&self) -> Duration {
         Duration::from_nanos(self.stats.last_sent)
     }
 
-    /// Queries a second that were sent, after the warm-up, each counted once: retries are apart.
-    pub fn reached(&self) -> f64 {
+    /// Queries per second sent after the warm-up, without retries.
+    pub fn achieved_rate(&self) -> f64 {
         let seconds = self.stats.last_sent.saturating_sub(self.stats.warm_up) as f64 / 1e9;
-        // The first query opens the time, it takes none.
+        // The time spans the gaps between queries, one less than queries.
         let gaps = self.counts().sent.saturating_sub(1) as f64;
         if seconds > 0.0 { gaps / seconds } else { 0.0 }
     }
 
-    /// How late queries were sent: the median, the 99th percentile and the most. `None` where no
-    /// schedule said when, or nothing was sent.
+    /// Delay of queries after their due times: median, 99th percentile and maximum. `None` without
+    /// a schedule, or if nothing was sent.
     pub fn lag(&self) -> Option<[Duration; 3]> {
         let lag = &self.stats.lag;
         if self.counts().sent == 0 {
@@ -89,13 +90,13 @@ impl Report {
         (!lag.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(lag.max())])
     }
 
-    /// Total time for which senders that were due had no processor: on a busy machine this is a
-    /// part of the lag.
+    /// Total time for which senders had to wait for a processor at wake-up: on a busy machine this
+    /// is a part of the lag.
     pub fn held_up(&self) -> Duration {
         Duration::from_nanos(self.stats.held_up)
     }
 
-    /// Latency at a share of the answers, 0 to 1.
+    /// Latency at a quantile from 0 to 1.
     pub fn latency(&self, quantile: f64) -> Option<Duration> {
         let latency = &self.total.latency;
         (!latency.is_empty()).then(|| Duration::from_nanos(latency.value_at_quantile(quantile)))
@@ -107,20 +108,20 @@ impl Report {
         (!latency.is_empty()).then(|| Duration::from_nanos(latency.mean() as u64))
     }
 
-    /// How long connections took until queries could go over them: the median, the 99th percentile
-    /// and the most.
+    /// Time from the start of a connection until queries could be sent: median, 99th percentile and
+    /// maximum.
     pub fn handshake(&self) -> Option<[Duration; 3]> {
         let times = &self.stats.handshake;
         let at = |q| Duration::from_nanos(times.value_at_quantile(q));
         (!times.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(times.max())])
     }
 
-    /// Why connections failed or queries could not be sent: the first reason.
-    pub fn trouble(&self) -> Option<&str> {
-        self.stats.trouble.as_deref()
+    /// The first reason why a connection failed or a query could not be sent.
+    pub fn first_error(&self) -> Option<&str> {
+        self.stats.first_error.as_deref()
     }
 
-    /// Whether everything that was sent was sent in the warm-up, so that the totals have nothing.
+    /// Whether all queries were sent during the warm-up, so that the totals are empty.
     pub fn is_all_warm_up(&self) -> bool {
         self.counts().sent == 0 && self.stats.excluded.counts.sent > 0
     }
@@ -135,7 +136,7 @@ impl Report {
         json::render(self, params)
     }
 
-    /// A picture of rates and latencies over time.
+    /// An SVG image of rates and latencies over time.
     pub fn svg(&self) -> String {
         plot::render(self)
     }

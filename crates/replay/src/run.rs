@@ -1,4 +1,4 @@
-//! A run: its options, its threads, its report.
+//! Execution of a run: its options, threads and report.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -17,64 +17,65 @@ use crate::Tls;
 use crate::Transport;
 use crate::compare::Observer;
 use crate::feed::Feed;
-use crate::paced_queue::AHEAD;
-use crate::paced_queue::GO;
 use crate::paced_queue::PacedQueue;
+use crate::paced_queue::QUEUED_BLOCKS;
 use crate::paced_queue::Start;
+use crate::paced_queue::TIME_SLICE;
 use crate::sender;
-use crate::sender::Part;
+use crate::sender::SenderResult;
 use crate::stats::Stats;
 use crate::streams;
 use crate::sys;
 use crate::target::Range;
 
-/// What to send, where, when and how.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where queries come from.
+    /// The source of queries.
     pub input: Input,
-    /// Where they go.
+    /// Address of the server.
     pub target: SocketAddr,
-    /// How they are changed before.
+    /// Changes to queries before they are sent.
     pub rewrite: Rewrite,
-    /// What carries them.
+    /// Transport of the queries.
     pub transport: Transport,
-    /// How long connections are kept.
+    /// Lifetime of connections.
     pub policy: Policy,
-    /// How sessions begin, for the transports that have them ([`Transport::is_secure`]).
+    /// TLS settings, for encrypted transports ([`Transport::is_secure`]).
     pub tls: Option<Tls>,
     /// Path of requests, for [`Transport::Https`].
     pub path: String,
-    /// When.
+    /// Timing of the queries.
     pub timing: Timing,
-    /// Clients, with a socket or a connection each; none: one a source address, or one a thread for lists.
+    /// Number of clients, each with a socket or a connection; `None`: one per source address, or
+    /// one per thread for lists.
     pub clients: Option<u32>,
-    /// Threads that send.
+    /// Number of sender threads.
     pub threads: usize,
-    /// Source addresses that clients take in turn; any, if empty.
+    /// Source addresses, assigned to clients in turn; `None` leaves the choice to the system.
     pub bind: Option<Range>,
-    /// How long an answer may take.
+    /// Maximum time to wait for an answer.
     pub timeout: Duration,
-    /// How often a query is sent again that was not answered in time.
+    /// Number of retries of a query that is not answered in time.
     pub retries: u8,
-    /// How often the input is sent; 0: until something else ends it.
+    /// Number of times the input is sent; 0: until another limit ends the run.
     pub loops: u64,
-    /// Queries at the most.
+    /// Maximum number of queries.
     pub limit: Option<u64>,
-    /// How long queries are sent at the most.
+    /// Maximum time during which queries are sent.
     pub duration: Option<Duration>,
-    /// How much of the start is left out of the report's totals.
+    /// Time from the start that is excluded from the report's totals.
     pub warm_up: Duration,
-    /// Queries that wait for answers at once with [`Timing::Max`], over all threads.
+    /// Maximum number of queries waiting for answers with [`Timing::Max`], over all threads.
     pub in_flight: usize,
-    /// Whether answers are looked for.
+    /// Whether to receive and match answers.
     pub answers: bool,
     /// Length of the report's intervals.
     pub interval: Duration,
-    /// Whether the kernel takes several queries of one length in one piece (UDP GSO).
+    /// Whether queries of equal length are passed to the kernel in one message (UDP GSO).
     pub segmentation: bool,
-    /// Whether senders that have a schedule run before other programs on a busy machine, where the
-    /// kernel lets them (CAP_SYS_NICE).
+    /// Whether senders with a schedule use real-time priority on a busy machine, if the kernel
+    /// permits it (CAP_SYS_NICE).
     pub realtime: bool,
 }
 
@@ -119,17 +120,17 @@ pub struct Live {
     pub lost: AtomicU64,
 }
 
-/// Sends all queries, waits for the last answers, and reports. `stop` ends it early, with a report
-/// nevertheless.
+/// Sends all queries, waits for the last answers, and returns a report. `stop` ends the run early;
+/// the report is returned as well.
 ///
 /// # Errors
-/// Where the input cannot be read or holds no query, and where no client socket can be made.
+/// If the input cannot be read or holds no query, and if no client socket can be created.
 pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, Error> {
     observed(options, stop, live, None, None)
 }
 
-/// As [`run`]; `observer` receives each answer that completes a query, `capture` each answer in the
-/// input to a sent query.
+/// Like [`run`]; `observer` receives each answer that completes a query, `capture` each answer in
+/// the input to a sent query.
 pub(crate) fn observed(
     options: &Options,
     stop: &AtomicBool,
@@ -151,7 +152,7 @@ pub(crate) fn observed(
         let mut workers = Vec::new();
         let mut channels = Vec::new();
         for number in 0..threads {
-            let (to, blocks) = mpsc::sync_channel(AHEAD);
+            let (to, blocks) = mpsc::sync_channel(QUEUED_BLOCKS);
             channels.push(to);
             let (failed, stopped, start) = (&failed, &stopped, &start);
             workers.push(scope.spawn(move || {
@@ -170,7 +171,7 @@ pub(crate) fn observed(
             .collect();
         fed.map(|()| parts)
     })?;
-    let began = start.began();
+    let began = start.started_at();
     let elapsed = began.at.elapsed();
     let mut stats = Stats::of(options);
     let mut clients = 0;
@@ -188,7 +189,7 @@ pub(crate) fn observed(
         threads,
         clients,
         sources: feed.sources,
-        asked: feed.asked,
+        requested_rate: feed.requested_rate,
         scheduled: Duration::from_nanos(feed.last_due),
         elapsed,
         began: began.wall,
@@ -202,18 +203,19 @@ pub(crate) fn observed(
     })
 }
 
-/// The loop of one thread.
+/// Runs one sender thread.
 fn send(
     options: &Options,
     number: usize,
     due: PacedQueue<'_>,
     watchers: (&Live, Option<&Observer>),
     stopped: &dyn Fn() -> bool,
-) -> Result<Part, Error> {
-    // The kernel may otherwise round a sleep up by 50 microseconds. Not vital.
+) -> Result<SenderResult, Error> {
+    // The kernel may otherwise round a sleep up by 50 microseconds. Errors are ignored.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).unwrap_or_default();
-    // Nor may a sender whose query is due wait until another program's time slice ends.
-    sys::run_in_short_goes(GO);
+    // A short time slice keeps a sender with a due query from waiting for another program's time
+    // slice to end.
+    sys::set_short_time_slice(TIME_SLICE);
     if options.transport.is_stream() {
         streams::Worker::new(options, number, due, watchers)?.run(stopped)
     } else {

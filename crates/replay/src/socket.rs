@@ -18,12 +18,12 @@ use rustix::process::Rlimit;
 use crate::Error;
 use crate::sys;
 
-/// Bytes that a socket keeps for us while we do something else; the kernel may give less.
+/// Requested receive buffer of a socket in bytes; the kernel may grant less.
 const BUFFER: usize = 4 << 20;
-/// Descriptors that are left for files and everything else.
+/// Number of file descriptors reserved for other uses.
 const RESERVED: u64 = 64;
 
-/// A socket that sends to `to` alone, from `local` or from any address.
+/// A socket connected to `to`, from `local` or from any address.
 pub(crate) fn client(
     local: Option<IpAddr>,
     to: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) fn client(
     Ok(socket)
 }
 
-/// The same for datagrams.
+/// A UDP socket connected to `to`, from `local` or from any address.
 pub(crate) fn datagrams(
     local: Option<IpAddr>,
     to: SocketAddr,
@@ -51,12 +51,13 @@ pub(crate) fn datagrams(
     Ok(socket)
 }
 
-/// A socket that connects to `to`, from `local` or from any address, without waiting for it.
+/// A TCP socket that connects to `to`, from `local` or from any address, without waiting for the
+/// connection.
 pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // A query that is due does not wait for more.
+    // A due query must not wait for further data.
     sockopt::set_tcp_nodelay(&socket, true).unwrap_or_default();
     if let Some(local) = local {
         rustix::net::bind(&socket, &SocketAddr::new(local, 0))?;
@@ -67,7 +68,7 @@ pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStr
     }
 }
 
-/// Asks for buffers of that size at the most; less is no failure.
+/// Requests buffers of this size; smaller ones are not an error.
 pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
     let buffer = buffer.min(BUFFER);
     // With CAP_NET_ADMIN the buffer may exceed the system's limit (SO_RCVBUFFORCE).
@@ -100,7 +101,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)
 }
 
-/// Whether an error says "not now".
+/// Whether an error means that the operation may succeed later.
 pub(crate) fn is_busy(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
         || error.kind() == io::ErrorKind::Interrupted

@@ -1,4 +1,4 @@
-//! Where queries come from: captures, or a list.
+//! The input of a run: captures, or a list of queries.
 
 use std::fs::File;
 use std::io::BufRead;
@@ -17,12 +17,12 @@ use gannet_pipeline::extract::Skipped;
 use crate::Error;
 use crate::text;
 
-/// Lines of a list that are read at once.
+/// Number of lines of a list that are read in one batch.
 const LINES: usize = 1024;
-/// A line that is longer is no query.
+/// Maximum length of a line in bytes.
 const MAX_LINE: u64 = 4096;
 
-/// Where queries are to come from.
+/// The input of a run.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Captures and folders of captures, as one.
@@ -31,7 +31,7 @@ pub enum Input {
         paths: Vec<PathBuf>,
         /// Ports of servers; queries are messages to them.
         ports: Vec<u16>,
-        /// Packets that count; all, if none.
+        /// Filter of packets; `None` accepts all.
         filter: Option<Filter>,
     },
     /// A list of names and types, see [`text`].
@@ -39,7 +39,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Whether queries come with times and sources.
+    /// Whether the input has times and source addresses.
     pub fn is_capture(&self) -> bool {
         matches!(self, Self::Captures { .. })
     }
@@ -53,7 +53,7 @@ impl Input {
         }
     }
 
-    /// How to call it.
+    /// The name for reports.
     pub fn name(&self) -> String {
         match self {
             Self::Captures { paths, .. } => match paths.as_slice() {
@@ -81,7 +81,7 @@ pub enum InputItem<'a> {
     Query(Query<'a>),
     /// A response, which is not sent.
     Response {
-        /// Whose.
+        /// Its endpoints.
         exchange: Exchange,
         /// The message.
         bytes: &'a [u8],
@@ -93,7 +93,8 @@ pub enum InputItem<'a> {
 pub struct Query<'a> {
     /// Nanoseconds since the epoch; 0 from a list.
     pub time: i64,
-    /// Number of the packet that completed it, over all captures, or of its line; from 1.
+    /// Number of the packet that completed it, over all captures, or of its line in the list; from
+    /// 1.
     pub packet: u64,
     /// Endpoints; `None` for a list.
     pub exchange: Option<Exchange>,
@@ -104,17 +105,17 @@ pub struct Query<'a> {
 /// Counts of a source so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Packets, or lines of a list.
+    /// Number of packets, or of lines of a list.
     pub packets: u64,
     /// Number of queries returned.
     pub queries: u64,
-    /// Responses, which are not sent.
+    /// Number of responses, which are not sent.
     pub responses: u64,
-    /// What could not be used.
+    /// Counts of packets and streams that could not be used.
     pub skipped: Skipped,
-    /// Lines that are no query.
+    /// Number of lines that are not queries.
     pub bad_lines: u64,
-    /// The first of them, and damage of captures: words for people.
+    /// Messages about the first bad lines and about damaged captures.
     pub remarks: Vec<String>,
 }
 
@@ -143,7 +144,7 @@ impl Source {
     /// Opens an input at its beginning.
     ///
     /// # Errors
-    /// Where it cannot be opened or is no capture.
+    /// If it cannot be opened or is not a capture.
     pub fn open(input: &Input) -> Result<Self, Error> {
         let kind = match input {
             Input::Captures { paths, ports, filter } => Kind::Capture {
@@ -176,11 +177,11 @@ impl Source {
         &self.seen
     }
 
-    /// Reads a batch of packets or lines, passes on its queries, and returns whether there may be
-    /// more. A damaged capture ends at the damage, with a warning.
+    /// Reads a batch of packets or lines, passes its items to `out`, and returns whether more may
+    /// follow. A damaged capture ends at the damage, with a warning.
     ///
     /// # Errors
-    /// Where a list cannot be read.
+    /// If a list cannot be read.
     pub fn read(&mut self, out: &mut impl FnMut(&InputItem<'_>)) -> Result<bool, Error> {
         let seen = &mut self.seen;
         match &mut self.kind {
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_gives_its_queries_and_tells_of_bad_lines() {
+    fn a_list_returns_its_queries_and_reports_bad_lines() {
         let path = std::env::temp_dir().join(format!("gannet-list-{}.txt", std::process::id()));
         std::fs::write(&path, b"a.test A\n# no\nb.test FOO\n\xff\xff A\nc.test").unwrap();
         let mut source = Source::open(&Input::List(path.clone())).unwrap();
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_files_are_named() {
         let error = Source::open(&Input::List("/nonexistent/q".into())).err().unwrap();
         assert!(error.to_string().starts_with("/nonexistent/q: "));
     }

@@ -5,21 +5,21 @@ use std::io;
 use hdrhistogram::Histogram;
 
 use crate::Options;
-use crate::paced_queue::ROBBED;
+use crate::paced_queue::PREEMPTED_GAP;
 use crate::paced_queue::nanoseconds;
 use crate::socket;
 
-/// Digits that histograms keep: values are right to one percent.
+/// Significant digits of histograms: values are accurate to one percent.
 const DIGITS: u8 = 2;
-/// The longest time a histogram distinguishes, ten minutes in nanoseconds.
-const LONGEST: u64 = 600_000_000_000;
-/// Intervals that are kept; when there would be more, two become one.
+/// Maximum value of a histogram: ten minutes in nanoseconds.
+const MAX_TIME: u64 = 600_000_000_000;
+/// Maximum number of intervals; beyond it, pairs of intervals are merged.
 const MAX_INTERVALS: usize = 1024;
 
 /// Counts of one run, or of a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Queries that the kernel took, each once however often it was sent again.
+    /// Queries that the kernel accepted, without retries.
     pub sent: u64,
     /// Queries that were answered in time.
     pub answered: u64,
@@ -29,48 +29,48 @@ pub struct Counts {
     pub open: u64,
     /// Queries that were sent without looking for answers.
     pub unwatched: u64,
-    /// Times a query was sent again.
+    /// Number of retries.
     pub retries: u64,
-    /// Answers that came after their query was counted as lost.
+    /// Answers that arrived after their query was counted as lost.
     pub late: u64,
     /// Second answers to the same query.
     pub duplicates: u64,
     /// Answers whose id fits a waiting query but whose question does not.
     pub mismatched: u64,
-    /// Answers to nothing that was asked.
+    /// Answers without a matching query.
     pub unexpected: u64,
-    /// Messages that are no DNS response.
+    /// Messages that are not DNS responses.
     pub garbage: u64,
-    /// Times that the network reported a closed port.
+    /// Number of reports of a closed port (ICMP port unreachable, connection refused).
     pub refused: u64,
-    /// Times that the network reported that no route leads to the server.
+    /// Number of reports that no route leads to the server.
     pub unreachable: u64,
-    /// Other errors of sockets; their queries were not sent.
+    /// Other socket errors; their queries were not sent.
     pub errors: u64,
     /// Queries that could not be sent: an error, or too long for the transport.
     pub unsent: u64,
-    /// Bytes of queries, retries included.
+    /// Bytes of queries, including retries.
     pub sent_bytes: u64,
     /// Bytes of answers, of any kind.
     pub received_bytes: u64,
-    /// Messages that went out, retries included.
+    /// Messages sent, including retries.
     pub messages_sent: u64,
-    /// Messages that came in, of any kind.
+    /// Messages received, of any kind.
     pub messages_received: u64,
     /// Connections that were established.
     pub connections: u64,
-    /// Connections that were not: refused, or not ready in time.
+    /// Connections that could not be established: refused, or not ready in time.
     pub connections_failed: u64,
-    /// Connections that the server closed, or that were given up because nothing went on.
+    /// Connections that the server closed, or that were closed because they made no progress.
     pub connections_broken: u64,
-    /// Connections that went on with an earlier session, without a full handshake.
+    /// Connections that resumed an earlier TLS session, without a full handshake.
     pub resumed: u64,
     /// Answers in time, by response code.
     pub rcodes: [u64; 16],
 }
 
 impl Counts {
-    /// Adds what another part counted.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, u64::wrapping_add);
     }
@@ -90,9 +90,9 @@ impl Counts {
         }
     }
 
-    /// All but the response codes.
+    /// All counts except the response codes.
     fn fields(&mut self) -> [&mut u64; 23] {
-        // Parsed, so that a new field cannot be forgotten.
+        // Destructured, so that a new field cannot be forgotten.
         let Self {
             sent,
             answered,
@@ -153,7 +153,7 @@ impl Counts {
     }
 }
 
-/// A part of the run.
+/// Counts and latencies of an interval of the run.
 #[derive(Clone, Debug)]
 pub struct Interval {
     /// Queries sent, answered and lost in it: an answer counts when it arrives, a loss when the
@@ -169,8 +169,8 @@ impl Default for Interval {
     }
 }
 
-/// A histogram of times in nanoseconds, and the longest of them: a histogram alone knows only the upper bound of its
-/// bucket.
+/// A histogram of times in nanoseconds, with the exact maximum, of which the histogram knows only
+/// the upper bound of its bucket.
 #[derive(Clone, Debug)]
 pub struct Times {
     histogram: Histogram<u64>,
@@ -189,15 +189,15 @@ impl Times {
         Self { histogram, longest: 0 }
     }
 
-    /// Notes a time; longer ones than ten minutes count as the longest.
-    pub(crate) fn note(&mut self, nanoseconds: u64) {
-        let nanoseconds = nanoseconds.min(LONGEST);
+    /// Records a time; times longer than ten minutes count as ten minutes.
+    pub(crate) fn record(&mut self, nanoseconds: u64) {
+        let nanoseconds = nanoseconds.min(MAX_TIME);
         self.histogram.record(nanoseconds).unwrap_or_default();
         self.longest = self.longest.max(nanoseconds);
     }
 
     fn add(&mut self, other: &Self) {
-        // Histograms that grow by themselves take every value.
+        // Histograms that resize automatically accept every value.
         self.histogram.add(&other.histogram).unwrap_or_default();
         self.longest = self.longest.max(other.longest);
     }
@@ -206,7 +206,7 @@ impl Times {
     fn subtract(&mut self, part: &Self) {
         self.histogram.subtract(&part.histogram).unwrap_or_default();
         if part.longest == self.longest {
-            // Of the rest, only the bucket of the longest is known.
+            // Only the bucket of the remaining maximum is known.
             self.longest = self.histogram.max().min(self.longest);
         }
     }
@@ -216,7 +216,7 @@ impl Times {
         self.longest
     }
 
-    /// The time within which this share of all are, 0 to 1.
+    /// The time at a quantile from 0 to 1.
     pub fn value_at_quantile(&self, quantile: f64) -> u64 {
         self.histogram.value_at_quantile(quantile).min(self.longest)
     }
@@ -234,66 +234,71 @@ impl std::ops::Deref for Times {
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     /// Length of an interval in nanoseconds.
-    pub(crate) every: u64,
+    pub(crate) interval_length: u64,
     /// In order from the start of the run.
     pub(crate) intervals: Vec<Interval>,
-    /// How long after its due time a query was out.
+    /// Times from the due time of a query until it was sent.
     pub(crate) lag: Times,
-    /// How long a connection took until queries could go over it.
+    /// Times from the start of a connection until queries could be sent.
     pub(crate) handshake: Times,
     /// Queries sent before this time, and their results, are excluded from the totals.
     pub(crate) warm_up: u64,
-    /// The share of that in the intervals.
+    /// The excluded counts and latencies, which the intervals include.
     pub(crate) excluded: Box<Interval>,
-    /// Why the first connection failed, or the first query could not be sent.
-    pub(crate) trouble: Option<String>,
-    /// When the last query was sent for the first time, from the start of the run.
+    /// The first reason why a connection failed or a query could not be sent.
+    pub(crate) first_error: Option<String>,
+    /// Time at which the last query was first sent, in nanoseconds from the start of the run.
     pub(crate) last_sent: u64,
-    /// How long senders were kept from the processor when they were to wake up, in nanoseconds.
+    /// Total time that senders waited for a processor at wake-up, in nanoseconds.
     pub(crate) held_up: u64,
 }
 
 impl Stats {
-    /// Of a run with these options.
+    /// Empty statistics of a run with these options.
     pub(crate) fn of(options: &Options) -> Self {
         Self::new(nanoseconds(options.interval), nanoseconds(options.warm_up))
     }
 
-    fn new(every: u64, warm_up: u64) -> Self {
+    fn new(interval_length: u64, warm_up: u64) -> Self {
         Self {
-            every: every.max(1_000_000),
+            interval_length: interval_length.max(1_000_000),
             intervals: Vec::new(),
             lag: Times::new(),
             handshake: Times::new(),
             warm_up,
             excluded: Box::default(),
-            trouble: None,
+            first_error: None,
             last_sent: 0,
             held_up: 0,
         }
     }
 
-    /// Counts what became of queries that were first sent at `first_sent`.
-    pub(crate) fn settle(&mut self, now: u64, first_sent: u64, count: impl Fn(&mut Interval)) {
+    /// Counts the result at `now` of a query that was first sent at `first_sent`.
+    pub(crate) fn record_result(
+        &mut self,
+        now: u64,
+        first_sent: u64,
+        count: impl Fn(&mut Interval),
+    ) {
         count(self.at(now));
         if first_sent < self.warm_up {
             count(&mut self.excluded);
         }
     }
 
-    /// The interval that a time of the run falls into.
+    /// The interval that contains a time of the run.
     pub(crate) fn at(&mut self, time: u64) -> &mut Interval {
-        while time / self.every >= MAX_INTERVALS as u64 {
+        while time / self.interval_length >= MAX_INTERVALS as u64 {
             self.halve();
         }
-        let index = (time / self.every) as usize;
+        let index = (time / self.interval_length) as usize;
         if self.intervals.len() <= index {
             self.intervals.resize_with(index + 1, Interval::default);
         }
         &mut self.intervals[index]
     }
 
-    /// Makes one interval of each two.
+    /// Merges pairs of intervals.
     fn halve(&mut self) {
         let mut intervals = std::mem::take(&mut self.intervals).into_iter();
         while let Some(mut first) = intervals.next() {
@@ -302,30 +307,30 @@ impl Stats {
             }
             self.intervals.push(first);
         }
-        self.every *= 2;
+        self.interval_length *= 2;
     }
 
-    /// Adds what another sender of the same run counted.
+    /// Adds the statistics of another sender of the same run.
     pub(crate) fn merge(&mut self, mut other: Self) {
-        while self.every < other.every {
+        while self.interval_length < other.interval_length {
             self.halve();
         }
-        while other.every < self.every {
+        while other.interval_length < self.interval_length {
             other.halve();
         }
         for (index, interval) in other.intervals.iter().enumerate() {
-            let every = self.every;
-            join(self.at(index as u64 * every), interval);
+            let interval_length = self.interval_length;
+            join(self.at(index as u64 * interval_length), interval);
         }
         join(&mut self.excluded, &other.excluded);
         self.lag.add(&other.lag);
         self.handshake.add(&other.handshake);
-        self.trouble = self.trouble.take().or(other.trouble);
+        self.first_error = self.first_error.take().or(other.first_error);
         self.last_sent = self.last_sent.max(other.last_sent);
         self.held_up += other.held_up;
     }
 
-    /// Counts an error of a socket.
+    /// Counts a socket error.
     pub(crate) fn failed(&mut self, error: &io::Error, now: u64) {
         let counts = &mut self.at(now).counts;
         if socket::is_refusal(error) {
@@ -337,10 +342,10 @@ impl Stats {
         }
     }
 
-    /// A sleep of `asked` nanoseconds at the most took so long.
-    pub(crate) fn slept(&mut self, asked: u64, took: u64) {
-        let longer = took.saturating_sub(asked);
-        if longer > ROBBED {
+    /// Records how much longer than the requested maximum of `requested` nanoseconds a sleep took.
+    pub(crate) fn record_sleep(&mut self, requested: u64, took: u64) {
+        let longer = took.saturating_sub(requested);
+        if longer > PREEMPTED_GAP {
             self.held_up += longer;
         }
     }
@@ -352,7 +357,7 @@ impl Stats {
             join(&mut total, interval);
         }
         total.counts.subtract(&self.excluded.counts);
-        // All that is excluded is in the intervals, too.
+        // The intervals include everything that is excluded.
         total.latency.subtract(&self.excluded.latency);
         total
     }
@@ -373,7 +378,7 @@ mod tests {
         stats.at(0).counts.sent += 1;
         stats.at(5_000_000).counts.sent += 2;
         stats.at(2_000_000 * MAX_INTERVALS as u64).counts.sent += 4;
-        assert_eq!(stats.every, 4_000_000);
+        assert_eq!(stats.interval_length, 4_000_000);
         let sent: Vec<_> =
             stats.intervals.iter().map(|i| i.counts.sent).filter(|n| *n > 0).collect();
         assert_eq!(sent, [1, 2, 4]);
@@ -381,26 +386,26 @@ mod tests {
     }
 
     #[test]
-    fn senders_merge_whatever_their_intervals() {
+    fn senders_with_different_intervals_merge() {
         let mut a = Stats::new(1_000_000, 0);
         let mut b = Stats::new(1_000_000, 0);
         a.at(7_000_000).counts.lost += 1;
         b.at(3_000_000_000).counts.lost += 1;
-        b.lag.note(500);
-        b.lag.note(u64::MAX);
+        b.lag.record(500);
+        b.lag.record(u64::MAX);
         a.merge(b);
         assert_eq!(a.total().counts.lost, 2);
         assert_eq!(a.lag.len(), 2);
-        assert_eq!(a.lag.max(), LONGEST);
+        assert_eq!(a.lag.max(), MAX_TIME);
     }
 
     #[test]
-    fn the_warm_up_is_left_out() {
+    fn the_warm_up_is_excluded() {
         let mut stats = Stats::new(1_000_000, 2_500_000);
         for at in [0, 1_000_000, 2_600_000, 3_000_000] {
-            stats.settle(at, at, |i| i.counts.sent += 1);
-            // Its answer comes when the warm-up is over.
-            stats.settle(4_000_000, at, |i| i.latency.note(at));
+            stats.record_result(at, at, |i| i.counts.sent += 1);
+            // Its answer arrives after the warm-up.
+            stats.record_result(4_000_000, at, |i| i.latency.record(at));
         }
         let total = stats.total();
         assert_eq!((total.counts.sent, total.latency.len()), (2, 2));
@@ -412,11 +417,11 @@ mod tests {
     #[test]
     fn the_longest_time_is_exact() {
         let mut times = Times::new();
-        times.note(1_234_567);
-        times.note(7_654_321);
+        times.record(1_234_567);
+        times.record(7_654_321);
         assert_eq!((times.max(), times.value_at_quantile(1.0)), (7_654_321, 7_654_321));
         let mut warm_up = Times::new();
-        warm_up.note(7_654_321);
+        warm_up.record(7_654_321);
         times.subtract(&warm_up);
         assert!((1_234_567..1_250_000).contains(&times.max()), "{}", times.max());
     }

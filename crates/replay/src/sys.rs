@@ -3,8 +3,8 @@
 //! safe wrapper has these.
 //!
 //! All structs that the kernel reads or writes live in vectors of [`Sender`] and [`Receiver`], are
-//! filled right before the call, and point only into slices that the call's caller lends for its
-//! duration or into those vectors.
+//! filled right before the call, and point only into those vectors or into slices that the caller
+//! borrows for the duration of the call.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -18,21 +18,21 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 
-/// Datagrams that one segmented message may become (UDP_MAX_SEGMENTS of older kernels).
+/// Maximum number of datagrams of a segmented message (UDP_MAX_SEGMENTS of older kernels).
 pub(crate) const MAX_SEGMENTS: usize = 64;
-/// Bytes of one segmented message at the most: an IP datagram with its headers.
+/// Maximum length of a segmented message in bytes: that of an IP datagram, less its headers.
 pub(crate) const MAX_SEGMENTED: usize = 65_000;
-/// Messages that one call sends or receives.
+/// Maximum number of messages per system call.
 pub(crate) const MESSAGES: usize = 64;
-/// Bytes of a buffer that segments were put together in.
+/// Size of a receive buffer in bytes, enough for coalesced segments.
 const RECEIVE: usize = 65_536;
-/// Bytes of control data: room for one number.
+/// Size of control data in bytes: one header and an integer.
 const CONTROL: usize = 32;
 
 const UDP_SEGMENT: libc::c_int = 103;
 const UDP_GRO: libc::c_int = 104;
 
-/// A control buffer, aligned as the kernel wants it.
+/// A control buffer, aligned as the kernel requires.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
@@ -40,16 +40,16 @@ struct Control([u8; CONTROL]);
 /// One datagram, or several of the same length (the last may be shorter) that the kernel splits.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk {
-    /// Which of the bytes it consists of.
+    /// Range of its bytes.
     pub(crate) bytes: Range<usize>,
-    /// Length of all datagrams but the last.
+    /// Length of all datagrams except the last.
     pub(crate) segment: u16,
-    /// Destination, on an unconnected socket.
+    /// Destination; `None` on a connected socket.
     pub(crate) to: Option<SocketAddr>,
 }
 
 impl Chunk {
-    /// How many datagrams it becomes.
+    /// Number of datagrams that it is split into.
     pub(crate) fn messages(&self) -> usize {
         self.bytes.len().div_ceil(usize::from(self.segment).max(1)).max(1)
     }
@@ -73,8 +73,8 @@ impl Sender {
         }
     }
 
-    /// Sends chunks in order without waiting, [`MESSAGES`] of them at the most; says how many the
-    /// kernel took. Chunks are ranges of `data`; those that are not in it are sent as nothing.
+    /// Sends up to [`MESSAGES`] chunks in order without waiting; returns the number that the kernel
+    /// accepted. Chunks are ranges of `data`; a chunk outside of it is sent as an empty datagram.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -89,8 +89,8 @@ impl Sender {
             libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
         }));
         for (index, (chunk, piece)) in chunks.iter().zip(&mut self.pieces).enumerate() {
-            // SAFETY: all fields of these C structs are integers and pointers, for which zero is a
-            // value.
+            // SAFETY: all fields of these C structs are integers and pointers, for which zero is
+            // valid.
             let mut header: libc::msghdr = unsafe { mem::zeroed() };
             let several = piece.iov_len > usize::from(chunk.segment);
             header.msg_iov = piece;
@@ -147,18 +147,18 @@ pub(crate) struct Receiver {
 /// One received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
-    /// Its bytes: one datagram, or several of the length `segment` and a last one.
+    /// Its bytes: one datagram, or several of length `segment` and a last one.
     pub(crate) data: &'a [u8],
-    /// Length of all but the last.
+    /// Length of all datagrams except the last.
     pub(crate) segment: usize,
-    /// Sender.
+    /// Address of the sender.
     pub(crate) from: Option<SocketAddr>,
 }
 
 impl<'a> Received<'a> {
     /// The datagrams.
     pub(crate) fn datagrams(self) -> impl Iterator<Item = &'a [u8]> {
-        // An empty datagram is one, too.
+        // An empty message is one empty datagram.
         let empty = self.data.is_empty().then_some(&[][..]);
         self.data.chunks(self.segment.max(1)).chain(empty)
     }
@@ -176,11 +176,15 @@ impl Receiver {
         }
     }
 
-    /// Receives available messages without waiting, at most `most`; returns their number.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
+    /// Receives up to `max_messages` available messages without waiting; returns their number.
+    pub(crate) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        max_messages: usize,
+    ) -> io::Result<usize> {
         self.headers.clear();
         self.pieces.clear();
-        for buffer in self.data.chunks_mut(RECEIVE).take(most) {
+        for buffer in self.data.chunks_mut(RECEIVE).take(max_messages) {
             let iov_base = buffer.as_mut_ptr().cast();
             self.pieces.push(libc::iovec { iov_base, iov_len: buffer.len() });
         }
@@ -241,10 +245,10 @@ fn segment(header: &libc::msghdr) -> Option<usize> {
     }
 }
 
-/// Asks the kernel to put datagrams of one sender together; whether it can.
+/// Enables coalescing of datagrams of one sender (UDP_GRO); returns whether the kernel supports it.
 pub(crate) fn join_datagrams(socket: BorrowedFd<'_>) -> bool {
     let on: libc::c_int = 1;
-    // SAFETY: the pointer is to an int, and the length says so.
+    // SAFETY: the pointer is to an int, whose size is passed.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -257,7 +261,7 @@ pub(crate) fn join_datagrams(socket: BorrowedFd<'_>) -> bool {
     done == 0
 }
 
-/// What sched_setattr(2) takes, in its first version.
+/// The argument of sched_setattr(2), in its first version.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Scheduling {
@@ -266,42 +270,44 @@ struct Scheduling {
     flags: u64,
     nice: i32,
     priority: u32,
-    /// Without real-time scheduling: how long the thread runs in one go (Linux 6.12), in nanoseconds.
+    /// Time slice without real-time scheduling (Linux 6.12), in nanoseconds.
     runtime: u64,
     deadline: u64,
     period: u64,
 }
 
-/// Asks the kernel to run this thread in short goes, and for that without delay when it wakes up;
-/// whether it listened. That needs no privilege and takes nothing from others.
-pub(crate) fn run_in_short_goes(nanoseconds: u64) -> bool {
+/// Requests a short time slice for this thread, so that the kernel schedules it earlier at wake-up;
+/// returns whether the kernel accepted it. This needs no privilege and takes no processor time from
+/// other threads.
+pub(crate) fn set_short_time_slice(nanoseconds: u64) -> bool {
     let size = size_of::<Scheduling>() as u32;
     let mut scheduling = Scheduling { size, ..Scheduling::default() };
-    // SAFETY: 0 is this thread; the kernel writes `size` bytes at the most, which is the size of the
-    // struct that the pointer is to, all of whose fields are integers.
+    // SAFETY: 0 is this thread; the kernel writes at most `size` bytes, the size of the struct
+    // pointed to, all of whose fields are integers.
     let got = unsafe {
         libc::syscall(libc::SYS_sched_getattr, 0, &raw mut scheduling, size, 0 as libc::c_uint)
     };
-    // The user chose another policy.
+    // The user has set another policy.
     if got != 0 || scheduling.policy != libc::SCHED_OTHER as u32 {
         return false;
     }
     scheduling.size = size;
     scheduling.runtime = nanoseconds;
-    // SAFETY: the kernel reads as many bytes as the struct's own field says, which is its size.
+    // SAFETY: the kernel reads as many bytes as the `size` field of the struct states, which is its
+    // size.
     let set = unsafe {
         libc::syscall(libc::SYS_sched_setattr, 0, &raw const scheduling, 0 as libc::c_uint)
     };
     set == 0
 }
 
-/// Lets this thread run before all others whenever it wakes up (SCHED_RR, in its lowest rank), or as
-/// others do again; whether the kernel lets it. That takes the privilege CAP_SYS_NICE.
-pub(crate) fn run_first(on: bool) -> bool {
+/// Sets or resets real-time scheduling of this thread (SCHED_RR at the lowest priority); returns
+/// whether the kernel permits it. This requires CAP_SYS_NICE.
+pub(crate) fn set_realtime_priority(on: bool) -> bool {
     let (policy, sched_priority) =
         if on { (libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1) } else { (libc::SCHED_OTHER, 0) };
-    // Some systems have more fields than that one.
-    // SAFETY: integers only, for which zero is a value.
+    // On some systems the struct has more than one field. SAFETY: integers only, for which zero is
+    // valid.
     let mut parameters: libc::sched_param = unsafe { mem::zeroed() };
     parameters.sched_priority = sched_priority;
     // SAFETY: 0 is this thread; the pointer is to a struct that lives for the call and is only read.
@@ -411,11 +417,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_may_ask_for_short_goes() {
+    fn a_thread_may_request_a_short_time_slice() {
         std::thread::spawn(|| {
-            // Kernels before 6.12 take the number and make nothing of it.
-            if run_in_short_goes(100_000) {
-                assert!(run_in_short_goes(200_000), "once more");
+            // Kernels before 6.12 accept the value and ignore it.
+            if set_short_time_slice(100_000) {
+                assert!(set_short_time_slice(200_000), "once more");
             }
         })
         .join()
@@ -423,20 +429,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_may_run_first_may_step_back() {
+    fn real_time_priority_can_be_reset() {
         std::thread::spawn(|| {
-            // It takes a privilege.
-            if run_first(true) {
-                assert!(run_first(false));
+            // It requires a privilege.
+            if set_realtime_priority(true) {
+                assert!(set_realtime_priority(false));
             }
-            assert!(run_first(false), "as others do it always may");
+            assert!(set_realtime_priority(false), "as others do it always may");
         })
         .join()
         .unwrap();
     }
 
     #[test]
-    fn addresses_go_there_and_back() {
+    fn addresses_round_trip() {
         for host in ["127.0.0.1", "::1"] {
             let Ok(a) = UdpSocket::bind((host, 0)) else { continue };
             let b = UdpSocket::bind((host, 0)).unwrap();
@@ -449,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ranges_and_empty_datagrams_are_sent_as_nothing() {
+    fn wrong_ranges_are_sent_as_empty_datagrams() {
         let (a, b) = pair("127.0.0.1");
         let mut sender = Sender::new();
         assert_eq!(sender.send(a.as_fd(), b"x", &[]).unwrap(), 0);

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as a text table.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Report;
 use crate::message::rcode_name;
 
-/// Bars of the latency histogram are so wide at the most.
+/// Maximum width of a bar of the latency histogram, in characters.
 const BAR: u64 = 32;
 
 pub(crate) fn render(report: &Report) -> String {
@@ -26,13 +26,13 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         many => format!(" for {many} sources"),
     };
     writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
-    if let Some(asked) = r.asked {
-        writeln!(out, "  rate asked  {asked:>12.1} /s")?;
+    if let Some(requested_rate) = r.requested_rate {
+        writeln!(out, "  rate asked  {requested_rate:>12.1} /s")?;
     }
     let scheduled =
         if r.scheduled.is_zero() { String::new() } else { format!(" of {}", time(r.scheduled)) };
     let sending = time(r.sending());
-    writeln!(out, "  rate sent   {:>12.1} /s   in {sending}{scheduled}", r.reached())?;
+    writeln!(out, "  rate sent   {:>12.1} /s   in {sending}{scheduled}", r.achieved_rate())?;
     if let Some([median, p99, most]) = r.lag() {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
@@ -49,7 +49,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
             c.connections
         )?;
     }
-    // Shares are of what was sent; where not everything was, also of the input.
+    // Shares are of the queries sent; if some were not sent, also of the input.
     let of_input = |n: u64| match c.unsent {
         0 => String::new(),
         unsent => format!(", {:.2} % of the input", 100.0 * n as f64 / (c.sent + unsent) as f64),
@@ -81,15 +81,15 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         ),
         ("forgotten", r.forgotten, "without an answer in the capture among the next queries"),
         ("responses", r.seen.responses, "in the input, not sent"),
-        ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),
-        ("no dns", r.seen.skipped.no_dns, "payloads too short to be DNS"),
+        ("cut", r.seen.skipped.truncated, "messages that the capture did not keep whole"),
+        ("no dns", r.seen.skipped.not_dns, "payloads too short to be DNS"),
         ("streams", r.seen.skipped.streams, "TCP streams that could not be followed"),
         ("bad lines", r.seen.bad_lines, "of the list, not sent"),
     ];
     for (name, count, what) in rare.into_iter().filter(|(_, n, _)| *n > 0) {
         writeln!(out, "  {name:<11} {count:>12}      {what}")?;
     }
-    if let Some(why) = r.trouble() {
+    if let Some(why) = r.first_error() {
         writeln!(out, "  {:<11} {:>12}      {why}", "first fault", "")?;
     }
     for (code, count) in c.rcodes.iter().enumerate().filter(|(_, n)| **n > 0) {
@@ -134,7 +134,7 @@ fn write_latency(r: &Report, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// A time with its unit, to about three digits.
+/// A time with its unit and about three digits.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

@@ -1,4 +1,4 @@
-//! Where queries may go, and where they come from.
+//! Addresses that queries may be sent to, and source addresses.
 
 use std::net::IpAddr;
 use std::net::Ipv6Addr;
@@ -15,40 +15,41 @@ const DNS_PORT: u16 = 53;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target(SocketAddr);
 
-/// Why a text names no server to send to.
+/// The error for a text that names no permitted server.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// It is no address and no name that resolves.
+    /// It is neither an address nor a name that resolves.
     #[error("'{text}': {why}")]
     NoAddress {
         /// The given text.
         text: String,
-        /// The fault.
+        /// The cause.
         why: String,
     },
-    /// It may belong to another party.
+    /// It is a public address, which may belong to another party.
     #[error(
         "{0} is neither a loopback nor a private address: queries go there only with --yes-i-may"
     )]
     Public(SocketAddr),
-    /// It is no address of one server.
+    /// It is a broadcast or multicast address.
     #[error("{0} is no address of one server")]
     Many(SocketAddr),
 }
 
 impl Target {
-    /// From `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`; the port is 53 unless given.
+    /// Parses `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`; the port is 53 unless given.
     ///
     /// # Errors
-    /// Where it names nothing, more than one host, or, unless `may_be_public`, a public address.
+    /// If it does not resolve, or is a broadcast or multicast address, or, unless `may_be_public`,
+    /// a public address.
     pub fn parse(text: &str, may_be_public: bool) -> Result<Self, TargetError> {
         Self::with_port(text, DNS_PORT, may_be_public)
     }
 
-    /// The same, with another default port.
+    /// Like [`parse`](Self::parse), with another default port.
     ///
     /// # Errors
-    /// As for [`parse`](Self::parse).
+    /// Those of [`parse`](Self::parse).
     pub fn with_port(text: &str, port: u16, may_be_public: bool) -> Result<Self, TargetError> {
         let address = resolve(text, port)?;
         if address.port() == 0 {
@@ -64,13 +65,13 @@ impl Target {
         Ok(Self(address))
     }
 
-    /// Where to send.
+    /// The address and port.
     pub fn address(self) -> SocketAddr {
         self.0
     }
 }
 
-/// The name or address in what names a server, without the port.
+/// The name or address in a text such as [`Target::parse`] accepts, without the port.
 pub fn host(text: &str) -> &str {
     if let Some((host, _)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
         return host;
@@ -121,7 +122,7 @@ pub(crate) fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// A range of source addresses, `10.0.0.0/8` or one address; `None` for any other text.
+/// Parses a range of source addresses, `10.0.0.0/8` or one address; `None` for any other text.
 pub fn parse_range(text: &str) -> Option<Range> {
     let (base, len) = match text.split_once('/') {
         Some((base, len)) => (base.parse::<IpAddr>().ok()?, Some(len.parse::<u8>().ok()?)),
@@ -149,8 +150,8 @@ pub struct Range {
 }
 
 impl Range {
-    /// The address of client `index`: the range's first and last (network and broadcast) are left
-    /// out where it has more than two.
+    /// The address of client `index`: the range's first and last (network and broadcast) are
+    /// excluded if it has more than two addresses.
     pub fn address(&self, index: u32) -> IpAddr {
         let host = if self.mask > 1 {
             1 + u128::from(index) % (self.mask - 1)
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_stands_before_its_port() {
+    fn the_host_precedes_its_port() {
         for text in ["[::1]:54", "[::1]", "::1"] {
             assert_eq!(host(text), "::1");
         }

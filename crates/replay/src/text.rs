@@ -1,10 +1,10 @@
-//! Queries from a list: a name and a type a line.
+//! Queries from a list: a name and a type per line.
 //!
 //! The format is that of dnsperf's input: `www.example.com A`, with `#` or `;` before comments.
 //! Names are written as in zone files (RFC 1035 §5.1): `\.` for a dot inside a label, `\200` for a
 //! byte. A type is a mnemonic, `TYPE65` (RFC 3597) or a number; without one it is A.
 
-/// Queries ask a server to recurse, as stub resolvers do.
+/// The flag RD: queries request recursion, as those of stub resolvers do.
 const RECURSE: u8 = 1;
 /// Class IN.
 const IN: [u8; 2] = [0, 1];
@@ -59,22 +59,22 @@ const TYPES: [(&str, u16); 46] = [
     ("CAA", 257),
 ];
 
-/// Why a line is no query.
+/// The error for a line that is not a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// The type has no such name.
+    /// The type is unknown.
     #[error("'{0}' is no record type; TYPE65 names one by its number")]
     Type(String),
-    /// The name is longer than 255 bytes, has a label of more than 63 or an empty one, or an
-    /// escape that is none.
+    /// The name is longer than 255 bytes, has a label of more than 63 bytes or an empty one, or an
+    /// invalid escape.
     #[error("'{0}' is no domain name")]
     Name(String),
 }
 
-/// Writes the query that a line asks for to `out`, with id 0; whether it asks for one.
+/// Writes the query of a line to `out`, with id 0; returns false for an empty line or a comment.
 ///
 /// # Errors
-/// Where it is neither a query nor empty nor a comment.
+/// If it is neither a query nor empty nor a comment.
 pub fn query(line: &str, out: &mut Vec<u8>) -> Result<bool, LineError> {
     out.clear();
     let mut words = line.split_ascii_whitespace();
@@ -109,7 +109,7 @@ pub(crate) fn kind_name(kind: u16) -> Option<&'static str> {
     TYPES.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name)
 }
 
-/// Appends a name of a zone file as it is on the wire; `None` if it is none.
+/// Appends a name of a zone file in wire format; `None` if it is not valid.
 pub(crate) fn push_name(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let text = text.as_bytes();
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_empty_lines_ask_nothing() {
+    fn comments_and_empty_lines_are_no_queries() {
         for line in ["", "  ", "# x", "; x", "#x A"] {
             assert_eq!(bytes(line), None, "{line}");
         }
     }
 
     #[test]
-    fn what_is_no_query_is_said() {
+    fn bad_lines_are_reported() {
         let mut out = Vec::new();
         assert_eq!(query("a FOO", &mut out), Err(LineError::Type("FOO".into())));
         let long = "a".repeat(64);

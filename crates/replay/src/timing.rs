@@ -1,32 +1,33 @@
-//! When queries are due.
+//! The due times of queries.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// When queries are due, counted from the start of the run.
+/// The due times of queries, counted from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timing {
-    /// As in the capture, faster by this factor. Lists have no times: all is due at once.
+    /// The times of the capture, divided by a speed. Lists have no times: all queries are due at
+    /// once.
     Original {
         /// 1 is the capture's own speed, 2 twice that.
         speed: f64,
     },
-    /// This many queries a second, evenly.
+    /// This many queries per second, evenly spaced.
     Rate(f64),
-    /// A rate that grows (or falls) evenly, then stays.
+    /// A rate that changes linearly, then stays constant.
     Ramp {
-        /// Queries a second at the start.
+        /// Queries per second at the start.
         from: f64,
-        /// Queries a second at the end.
+        /// Queries per second at the end.
         to: f64,
-        /// How long it takes, in seconds.
+        /// Duration of the change in seconds.
         seconds: f64,
     },
-    /// As fast as answers come back: a new query for each that is answered or lost.
+    /// As fast as answers arrive: a new query for each that is answered or lost.
     Max,
 }
 
-/// Why a text is no timing.
+/// The error for a text that is not a timing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no timing: original, speed=2x, rate=50k, ramp=1k..100k/60s and max are, with numbers \
@@ -35,7 +36,7 @@ pub enum Timing {
 pub struct TimingError(String);
 
 impl Timing {
-    /// When query `index` is due, in nanoseconds. `offset` is its time in the capture.
+    /// Due time of query `index`, in nanoseconds. `offset` is its time in the capture.
     pub fn due(&self, index: u64, offset: u64) -> u64 {
         let n = index as f64;
         let seconds = match *self {
@@ -53,9 +54,9 @@ impl Timing {
         matches!(self, Self::Max)
     }
 
-    /// The rate that is asked for on average over `queries` that span `duration` seconds of
-    /// schedule; `None` where the schedule names none.
-    pub fn asked(&self, queries: u64) -> Option<f64> {
+    /// The mean rate that the schedule requests over this number of queries; `None` if the schedule
+    /// has no rate.
+    pub fn requested_rate(&self, queries: u64) -> Option<f64> {
         match *self {
             Self::Rate(rate) => Some(rate),
             Self::Ramp { .. } if queries > 1 => {
@@ -66,14 +67,15 @@ impl Timing {
     }
 }
 
-/// When `n` queries are out: solves `n = from t + (to - from) t² / (2 seconds)`.
+/// The time at which `n` queries have been sent: solves `n = from t + (to - from) t² / (2
+/// seconds)`.
 fn ramp(n: f64, from: f64, to: f64, seconds: f64) -> f64 {
     let in_ramp = (from + to) / 2.0 * seconds;
     if n >= in_ramp {
         return seconds + (n - in_ramp) / to;
     }
     let growth = (to - from) / seconds;
-    // The form of the solution that does not cancel where the growth is small.
+    // This form of the solution avoids cancellation for small growth.
     2.0 * n / (from + (from * from + 2.0 * growth * n).sqrt())
 }
 
@@ -110,7 +112,7 @@ fn parse_ramp(text: &str) -> Option<Timing> {
     Some(Timing::Ramp { from: number(from)?, to: number(to)?, seconds: number(time)? * unit })
 }
 
-/// A number above zero and of a size that clocks can follow, with `k` or `M` behind it.
+/// A number above zero and within the resolution of clocks, optionally followed by `k` or `M`.
 fn number(text: &str) -> Option<f64> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1e3),
@@ -175,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn due_times_never_go_back(
+        fn due_times_are_monotonic(
             from in 1.0..1e6f64, to in 1.0..1e6f64, seconds in 0.001..100.0f64, n in 0u64..10_000_000
         ) {
             let ramp = Timing::Ramp { from, to, seconds };

@@ -1,4 +1,5 @@
-//! TLS for DNS (RFC 7858): certificates that clients trust, and that of the echo server.
+//! DNS over TLS (RFC 7858): certificates that clients trust, and the certificate of the echo
+//! server.
 
 use std::fmt;
 use std::io;
@@ -38,23 +39,23 @@ use crate::Error;
 #[cfg(feature = "quic")]
 use crate::quic;
 
-/// Sessions that a client keeps for resumption.
+/// Maximum number of sessions that a client stores for resumption.
 const CLIENT_SESSIONS: usize = 4;
-/// Sessions that the echo server keeps.
+/// Maximum number of sessions that the echo server stores.
 const SERVER_SESSIONS: usize = 1 << 16;
 
-/// Whose certificates a client takes.
+/// The certificates that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that the system's authorities vouch for.
+    /// Certificates issued by the system's certificate authorities.
     System,
-    /// Those that the authorities in a file of PEM certificates vouch for, or that are among them.
+    /// Certificates in a PEM file, and certificates issued by authorities in it.
     File(PathBuf),
     /// Any certificate.
-    Anybody,
+    Any,
 }
 
-/// How clients begin a session.
+/// The TLS settings of clients.
 #[derive(Clone)]
 pub struct Tls {
     config: ClientConfig,
@@ -64,10 +65,10 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// With a server of that name or address.
+    /// Settings for a server with this name or address.
     ///
     /// # Errors
-    /// Where the name is none, and where there are no authorities.
+    /// If the name is not valid, and if no authorities are found.
     pub fn new(name: &str, trust: &Trust) -> Result<Self, Error> {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
@@ -79,7 +80,7 @@ impl Tls {
                 .map_err(fail)?)
         };
         let verifier = match trust {
-            Trust::Anybody => Arc::new(Anybody(Arc::clone(&provider))),
+            Trust::Any => Arc::new(AcceptAny(Arc::clone(&provider))),
             Trust::System => vouched(system()?)?,
             Trust::File(path) => vouched(authorities(path)?)?,
         };
@@ -92,17 +93,17 @@ impl Tls {
         Ok(Self { config, verifier, name })
     }
 
-    /// The same, for another server.
+    /// The same settings for another server.
     ///
     /// # Errors
-    /// Where the name is none.
+    /// If the name is not valid.
     pub fn for_server(&self, name: &str) -> Result<Self, Error> {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
         Ok(Self { name, ..self.clone() })
     }
 
-    /// The state of one client: its own sessions.
+    /// The configuration of one client, with its own session store.
     pub(crate) fn client(&self, resume: bool, h2: bool) -> Arc<ClientConfig> {
         let mut config = self.config.clone();
         if h2 {
@@ -112,7 +113,7 @@ impl Tls {
         Arc::new(config)
     }
 
-    /// The same, for DNS over QUIC.
+    /// The configuration of one client for DNS over QUIC.
     #[cfg(feature = "quic")]
     pub(crate) fn quic_client(&self, resume: bool) -> Result<quic::Client, Error> {
         let mut config = self.config.clone();
@@ -120,14 +121,14 @@ impl Tls {
         quic::Client::new(config, Arc::clone(&self.verifier), &self.name.to_str()).map_err(fail)
     }
 
-    /// The server in a URL (RFC 3986 §3.2).
+    /// The authority part of the server's URL (RFC 3986 §3.2).
     pub(crate) fn authority(&self, port: u16) -> String {
         let name = self.name.to_str();
         let name = if name.contains(':') { format!("[{name}]") } else { name.into_owned() };
         if port == 443 { name } else { format!("{name}:{port}") }
     }
 
-    /// A session that begins.
+    /// A new session of a client.
     pub(crate) fn begin(&self, client: &Arc<ClientConfig>) -> Result<Connection, Error> {
         let session = ClientConnection::new(Arc::clone(client), self.name.clone());
         Ok(Connection::Client(session.map_err(fail)?))
@@ -135,15 +136,15 @@ impl Tls {
 }
 
 impl Tls {
-    /// A session over a connected socket that blocks.
+    /// Creates a session over a connected blocking socket.
     ///
     /// # Errors
-    /// Where the session cannot begin.
+    /// If the session cannot be created.
     pub fn connect(&self, socket: TcpStream) -> Result<Blocking, Error> {
         self.over(self.config.clone(), socket)
     }
 
-    /// The same, for HTTP/2.
+    /// Like [`connect`](Self::connect), for HTTP/2.
     pub(crate) fn connect_h2(&self, socket: TcpStream) -> Result<Blocking, Error> {
         let mut config = self.config.clone();
         config.alpn_protocols = vec![b"h2".to_vec()];
@@ -156,7 +157,7 @@ impl Tls {
     }
 }
 
-/// A session that reads and writes as its socket does: it waits, or not.
+/// A session over a socket; it blocks if the socket does.
 #[derive(Debug)]
 pub struct Blocking(StreamOwned<ClientConnection, TcpStream>);
 
@@ -166,11 +167,11 @@ impl Blocking {
         &self.0.sock
     }
 
-    /// Begins the session before anything is sent over it.
+    /// Completes the handshake before data are sent.
     ///
     /// # Errors
-    /// Errors of the socket, and a certificate that is not trusted.
-    pub fn shake_hands(&mut self) -> io::Result<()> {
+    /// Errors of the socket, and an untrusted certificate.
+    pub fn complete_handshake(&mut self) -> io::Result<()> {
         while self.0.conn.is_handshaking() {
             self.0.conn.complete_io(&mut self.0.sock)?;
         }
@@ -213,10 +214,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From files of PEM: certificates, the server's first, and its key.
+    /// Reads PEM files: certificates, the server's first, and its key.
     ///
     /// # Errors
-    /// Where they cannot be read or do not fit together.
+    /// If they cannot be read or do not match.
     pub fn from_files(certificates: &Path, key: &Path) -> Result<Self, Error> {
         let chain = read_certificates(certificates)?;
         let key = PrivateKeyDer::from_pem_file(key)
@@ -227,9 +228,9 @@ impl Identity {
     /// A new self-signed certificate for these names and addresses.
     ///
     /// # Errors
-    /// Where they are no names.
+    /// If a name is not valid.
     #[cfg(feature = "self-signed")]
-    pub fn self_made(names: Vec<String>) -> Result<Self, Error> {
+    pub fn self_signed(names: Vec<String>) -> Result<Self, Error> {
         let made = rcgen::generate_simple_self_signed(names).map_err(fail)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         Self::new(vec![made.cert.der().clone()], key.into(), made.cert.pem())
@@ -250,12 +251,12 @@ impl Identity {
         Ok(Self { config: Arc::new(config), pem })
     }
 
-    /// The certificate for clients to trust, of one that was made here.
+    /// The certificate in PEM, for clients to trust, if it was generated here.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The same for DNS over QUIC.
+    /// The server configuration for DNS over QUIC.
     #[cfg(feature = "quic")]
     pub(crate) fn quic(&self) -> ServerConfig {
         let mut config = ServerConfig::clone(&self.config);
@@ -263,14 +264,14 @@ impl Identity {
         config
     }
 
-    /// The same for DNS over HTTPS.
+    /// The identity for DNS over HTTPS.
     pub(crate) fn with_h2(&self) -> Self {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols = vec![b"h2".to_vec()];
         Self { config: Arc::new(config), pem: self.pem.clone() }
     }
 
-    /// A session that a client begins.
+    /// A session for a connection from a client.
     pub(crate) fn accept(&self) -> Result<Connection, Error> {
         let session = ServerConnection::new(Arc::clone(&self.config));
         Ok(Connection::Server(session.map_err(fail)?))
@@ -279,7 +280,7 @@ impl Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the key.
+        // Without the key.
         f.debug_struct("Identity").finish_non_exhaustive()
     }
 }
@@ -321,11 +322,11 @@ fn fail(why: impl ToString) -> Error {
     Error::Tls(why.to_string())
 }
 
-/// Takes any certificate, as long as its key is the one that signs.
+/// A verifier that accepts any certificate whose key signed the handshake.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAny(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,
@@ -367,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_is_said() {
+    fn invalid_certificates_are_reported() {
         let error = Tls::new("a.test", &Trust::File("/nonexistent/ca".into())).unwrap_err();
         assert!(error.to_string().contains("/nonexistent/ca"), "{error}");
         let path = std::env::temp_dir().join(format!("gannet-ca-{}.pem", std::process::id()));
@@ -375,6 +376,6 @@ mod tests {
         let error = Tls::new("a.test", &Trust::File(path.clone())).unwrap_err();
         assert!(error.to_string().ends_with("no certificate in it"), "{error}");
         std::fs::remove_file(path).unwrap();
-        assert!(Tls::new("a b", &Trust::Anybody).is_err());
+        assert!(Tls::new("a b", &Trust::Any).is_err());
     }
 }

@@ -1,28 +1,28 @@
-//! What carries queries, and how long a connection is kept.
+//! Transports of queries, and the lifetime of connections.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What carries queries.
+/// The transport of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Datagrams.
+    /// DNS over UDP.
     #[default]
     Udp,
-    /// Streams, with many queries in flight on each (RFC 7766).
+    /// DNS over TCP, with many queries in flight on each connection (RFC 7766).
     Tcp,
-    /// TLS over them (RFC 7858).
+    /// DNS over TLS (RFC 7858).
     Tls,
-    /// HTTP/2 over that, a request a query (RFC 8484).
+    /// DNS over HTTPS with HTTP/2, one request per query (RFC 8484).
     Https,
-    /// QUIC, a stream a query (RFC 9250).
+    /// DNS over QUIC, one stream per query (RFC 9250).
     #[cfg(feature = "quic")]
     Quic,
 }
 
 impl Transport {
-    /// Port of servers (RFC 1035 §4.2, RFC 7858 §3.1, RFC 9110 §4.2.2, RFC 9250 §4.1.1).
+    /// Default port of servers (RFC 1035 §4.2, RFC 7858 §3.1, RFC 9110 §4.2.2, RFC 9250 §4.1.1).
     pub fn port(self) -> u16 {
         match self {
             Self::Udp | Self::Tcp => 53,
@@ -57,11 +57,11 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Transports that are left out of a build.
+/// Note about transports that are not in this build.
 const WITHOUT: &str =
     if cfg!(feature = "quic") { "" } else { ", but this build is without the feature quic" };
 
-/// Why a text is no transport.
+/// The error for a text that is not a transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no transport: udp, tcp, tls, https and quic are{without}", without = WITHOUT)]
 pub struct TransportError(String);
@@ -85,7 +85,7 @@ impl FromStr for Transport {
 /// When a client closes a connection by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// After so long without a query that waits on it.
+    /// After this time without a query that waits for its answer.
     pub idle: Duration,
     /// After the answers to this many queries; the next query uses another connection at once.
     pub queries: Option<u32>,

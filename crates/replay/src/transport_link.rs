@@ -10,9 +10,9 @@ use crate::quic;
 
 /// The transport of a connection.
 pub(crate) enum TransportLink {
-    /// A stream of bytes, with or without TLS.
+    /// A byte stream, with or without TLS.
     ByteStream(ByteStream),
-    /// Streams in datagrams.
+    /// A QUIC connection.
     #[cfg(feature = "quic")]
     Quic(Box<quic::Session>),
 }
@@ -21,25 +21,25 @@ impl TransportLink {
     /// Continues the handshake; returns whether queries can be sent.
     pub(crate) fn prepare(&mut self) -> io::Result<bool> {
         match self {
-            Self::ByteStream(line) => line.prepare(),
+            Self::ByteStream(stream) => stream.prepare(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.prepare(),
         }
     }
 
-    /// Whether it waits for room to write.
-    pub(crate) fn wants_room(&self) -> bool {
+    /// Whether it waits for its socket to become writable.
+    pub(crate) fn wants_write(&self) -> bool {
         match self {
-            Self::ByteStream(line) => line.wants_room(),
+            Self::ByteStream(stream) => stream.wants_write(),
             #[cfg(feature = "quic")]
-            Self::Quic(session) => session.wants_room(),
+            Self::Quic(session) => session.wants_write(),
         }
     }
 
     /// Whether it resumed an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         match self {
-            Self::ByteStream(line) => line.is_resumed(),
+            Self::ByteStream(stream) => stream.is_resumed(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.is_resumed(),
         }
@@ -48,13 +48,14 @@ impl TransportLink {
     /// Whether both sides agreed on HTTP/2.
     pub(crate) fn is_h2(&self) -> bool {
         match self {
-            Self::ByteStream(line) => line.is_h2(),
+            Self::ByteStream(stream) => stream.is_h2(),
             #[cfg(feature = "quic")]
             Self::Quic(_) => false,
         }
     }
 
-    /// Whether the other side has all that it will ever get: of a line, only its kernel can tell.
+    /// Whether the server has received everything that was sent; always true for byte streams,
+    /// whose delivery the kernel handles.
     pub(crate) fn is_delivered(&mut self) -> bool {
         match self {
             Self::ByteStream(_) => true,
@@ -63,11 +64,11 @@ impl TransportLink {
         }
     }
 
-    /// Ends the sending side; returns whether the other side may still send.
+    /// Closes the sending side; returns whether the server may still send.
     pub(crate) fn end(&mut self) -> bool {
         match self {
-            Self::ByteStream(line) => {
-                line.end();
+            Self::ByteStream(stream) => {
+                stream.end();
                 true
             }
             #[cfg(feature = "quic")]
@@ -82,7 +83,7 @@ impl TransportLink {
 impl AsFd for TransportLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::ByteStream(line) => line.as_fd(),
+            Self::ByteStream(stream) => stream.as_fd(),
             #[cfg(feature = "quic")]
             Self::Quic(session) => session.as_fd(),
         }

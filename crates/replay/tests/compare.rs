@@ -46,7 +46,7 @@ fn in_field(compared: &Compared, name: &str) -> u64 {
 }
 
 #[test]
-fn answers_of_the_capture_are_found_whatever_the_order_they_come_in() {
+fn answers_of_the_capture_are_found_in_any_order() {
     let capture = Capture::answered("compare", 600, 4);
     let timeout = Duration::from_secs(5);
     for (transport, threads, delay) in
@@ -100,7 +100,7 @@ fn a_second_server_gets_the_same_queries() {
     assert_eq!(compared.same, 0);
     assert_eq!(lines.len() as u64, compared.pairs);
     assert_eq!(compared.other.as_ref().unwrap().counts().answered, 500);
-    // Text and JSON have the results of both.
+    // Text and JSON contain the results of both servers.
     let table = compared.table(&report);
     let row = |name: &str| {
         let line = table.lines().find(|l| l.trim_start().starts_with(name));

@@ -14,7 +14,7 @@ use gannet_replay::Transport;
 
 use support::Capture;
 use support::Running;
-use support::anybody;
+use support::any_certificate;
 use support::identity;
 use support::run;
 use support::run_whole;
@@ -24,14 +24,14 @@ use support::secured;
 fn every_query_is_answered_on_its_stream() {
     let capture = Capture::new("https-all", 3000, 20_000, 5);
     let server = Running::https(ServerBehaviour::default(), &identity());
-    let options = secured(&capture, server.address, Transport::Https, anybody());
+    let options = secured(&capture, server.address, Transport::Https, any_certificate());
     run_whole(3000, options);
     let served = server.end();
     assert_eq!((served.queries, served.answers, served.connections), (3000, 3000, 5));
 }
 
 #[test]
-fn what_a_server_spoils_settles_nothing() {
+fn corrupted_answers_complete_no_query() {
     let capture = Capture::new("https-spoil", 1000, 0, 3);
     let delay = Duration::from_millis(20);
     let behaviour = ServerBehaviour {
@@ -43,7 +43,7 @@ fn what_a_server_spoils_settles_nothing() {
     };
     let server = Running::https(behaviour, &identity());
     let (timing, timeout) = (Timing::Rate(10_000.0), Duration::from_secs(1));
-    let options = secured(&capture, server.address, Transport::Https, anybody());
+    let options = secured(&capture, server.address, Transport::Https, any_certificate());
     let report = run(&Options { timing, timeout, ..options });
     let served = server.end();
     let counts = report.counts();
@@ -59,7 +59,7 @@ fn a_client_without_http_gets_no_answer() {
     let capture = Capture::new("https-tls", 10, 1_000_000, 1);
     let server = Running::https(ServerBehaviour::default(), &identity());
     let timeout = Duration::from_millis(300);
-    let options = secured(&capture, server.address, Transport::Tls, anybody());
+    let options = secured(&capture, server.address, Transport::Tls, any_certificate());
     let report = run(&Options { timeout, ..options });
     assert_eq!((report.counts().answered, server.end().queries), (0, 0));
 }

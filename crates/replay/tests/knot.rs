@@ -15,21 +15,21 @@ use gannet_replay::Policy;
 use gannet_replay::Transport;
 
 use support::Capture;
-use support::Other;
+use support::ThirdPartyServer;
 use support::free_port;
 use support::run_whole;
 
-/// Queries of a run.
+/// Number of queries of a run.
 const QUERIES: u32 = 1000;
 
-/// A server, and where it is.
+/// A Knot DNS server and its address.
 struct Knot {
-    server: Other,
+    server: ThirdPartyServer,
     address: SocketAddr,
 }
 
 impl Knot {
-    /// `None` where it is not installed.
+    /// `None` if it is not installed.
     fn start() -> Option<Self> {
         Command::new("knotd").arg("--version").output().ok()?;
         let folder = std::env::temp_dir().join(format!("gannet-knot-{}", std::process::id()));
@@ -77,10 +77,13 @@ ns.test. 60 A 127.0.0.1
         command.arg("-c").arg(folder.join("conf"));
         // Its counts are complete once this file exists.
         let ready = |folder: &Path| folder.join("control").exists();
-        Some(Self { server: Other::start(&mut command, folder, address, ready), address })
+        Some(Self {
+            server: ThirdPartyServer::start(&mut command, folder, address, ready),
+            address,
+        })
     }
 
-    /// Requests that it counted over a protocol.
+    /// Number of requests that it counted for a protocol.
     fn count(&self, protocol: &str) -> u64 {
         let out = Command::new("knotc")
             .arg("-c")
@@ -90,7 +93,7 @@ ns.test. 60 A 127.0.0.1
             .unwrap();
         let text = String::from_utf8(out.stdout).unwrap();
         let name = format!("mod-stats.request-protocol[{protocol}] = ");
-        // What never came is not listed.
+        // Counts of 0 are not listed.
         text.lines().find_map(|l| l.strip_prefix(&name)).map_or(0, |n| n.parse().unwrap())
     }
 }

@@ -23,9 +23,9 @@ use gannet_replay::Transport;
 use gannet_replay::Trust;
 
 use support::Capture;
-use support::Other;
 use support::Running;
-use support::anybody;
+use support::ThirdPartyServer;
+use support::any_certificate;
 use support::free_port;
 use support::identity;
 use support::run;
@@ -42,8 +42,11 @@ fn every_query_is_answered_over_its_clients_connection() {
     let identity = identity();
     for (threads, timing) in [(1, Timing::Original { speed: 1.0 }), (2, Timing::Max)] {
         let server = Running::quic(ServerBehaviour::default(), &identity);
-        let report =
-            run(&Options { threads, timing, ..options(&capture, server.address, anybody()) });
+        let report = run(&Options {
+            threads,
+            timing,
+            ..options(&capture, server.address, any_certificate())
+        });
         let served = server.end();
         let counts = report.counts();
         assert_eq!((counts.sent, counts.answered), (2000, 2000), "{counts:?}");
@@ -55,23 +58,24 @@ fn every_query_is_answered_over_its_clients_connection() {
 }
 
 #[test]
-fn more_queries_than_a_connection_may_have_open_wait_their_turn() {
+fn queries_beyond_the_stream_limit_wait() {
     let capture = Capture::new("quic-many", 5000, 0, 1);
     let server = Running::quic(ServerBehaviour::default(), &identity());
     let (timing, in_flight) = (Timing::Max, 4000);
     let report =
-        run(&Options { timing, in_flight, ..options(&capture, server.address, anybody()) });
+        run(&Options { timing, in_flight, ..options(&capture, server.address, any_certificate()) });
     server.end();
     assert_eq!((report.counts().answered, report.counts().connections), (5000, 1));
 }
 
 #[test]
-fn sessions_go_on_where_they_may() {
+fn sessions_are_resumed_if_allowed() {
     let capture = Capture::new("quic-resume", 20, 30_000_000, 1);
     for resumption in [true, false] {
         let server = Running::quic(ServerBehaviour::default(), &identity());
         let policy = Policy { queries: Some(1), resumption, ..Policy::default() };
-        let report = run(&Options { policy, ..options(&capture, server.address, anybody()) });
+        let report =
+            run(&Options { policy, ..options(&capture, server.address, any_certificate()) });
         server.end();
         let counts = report.counts();
         assert_eq!((counts.answered, counts.connections), (20, 20));
@@ -98,7 +102,7 @@ fn only_servers_that_are_trusted_get_queries() {
         assert_eq!((counts.answered, counts.sent), (answered, answered), "{name}: {counts:?}");
         assert_eq!(counts.unsent, 10 - answered);
         if answered == 0 {
-            let trouble = report.trouble().unwrap();
+            let trouble = report.first_error().unwrap();
             assert!(trouble.contains("certificate"), "{trouble}");
         }
     }
@@ -107,7 +111,7 @@ fn only_servers_that_are_trusted_get_queries() {
 }
 
 #[test]
-fn what_a_server_spoils_settles_nothing() {
+fn corrupted_answers_complete_no_query() {
     let capture = Capture::new("quic-spoil", 1000, 0, 3);
     let behaviour = ServerBehaviour {
         drop: 0.1,
@@ -118,7 +122,8 @@ fn what_a_server_spoils_settles_nothing() {
     };
     let server = Running::quic(behaviour, &identity());
     let (timing, timeout) = (Timing::Rate(10_000.0), Duration::from_secs(1));
-    let report = run(&Options { timing, timeout, ..options(&capture, server.address, anybody()) });
+    let report =
+        run(&Options { timing, timeout, ..options(&capture, server.address, any_certificate()) });
     let served = server.end();
     let counts = report.counts();
     assert_eq!(counts.garbage + counts.mismatched, served.spoiled, "{counts:?} {served:?}");
@@ -127,17 +132,17 @@ fn what_a_server_spoils_settles_nothing() {
 }
 
 #[test]
-fn late_answers_are_not_answers_and_lost_queries_go_again() {
+fn late_answers_are_not_answers_and_lost_queries_are_retried() {
     let capture = Capture::new("quic-late", 100, 4_000_000, 2);
     let delay = Duration::from_millis(200);
     let server =
         Running::quic(ServerBehaviour { delay, ..ServerBehaviour::default() }, &identity());
     let timeout = Duration::from_millis(50);
-    let base = options(&capture, server.address, anybody());
+    let base = options(&capture, server.address, any_certificate());
     let report = run(&Options { timeout, retries: 1, ..base });
     server.end();
     let counts = report.counts();
-    // A client that gives up says so, and its answer does not come.
+    // A client that gives up cancels the stream, so no late answer arrives.
     assert_eq!((counts.lost, counts.answered, counts.late), (100, 0, 0), "{counts:?}");
     assert_eq!(counts.retries, 100);
 }
@@ -146,24 +151,24 @@ fn late_answers_are_not_answers_and_lost_queries_go_again() {
 fn a_closed_port_or_one_without_quic() {
     let capture = Capture::new("quic-nobody", 20, 1_000_000, 1);
     let gone = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let report = run(&options(&capture, gone, anybody()));
+    let report = run(&options(&capture, gone, any_certificate()));
     let counts = report.counts();
     assert_eq!((counts.sent, counts.unsent), (0, 20), "{counts:?}");
     assert!(counts.refused > 0 && counts.connections == 0, "{counts:?}");
     let plain = Running::new(ServerBehaviour::default());
     let timeout = Duration::from_millis(300);
-    let report = run(&Options { timeout, ..options(&capture, plain.address, anybody()) });
+    let report = run(&Options { timeout, ..options(&capture, plain.address, any_certificate()) });
     plain.end();
     assert_eq!((report.counts().sent, report.counts().unsent), (0, 20), "{:?}", report.counts());
 }
 
 #[test]
-fn a_server_that_dies_breaks_connections_and_the_report_says_so() {
+fn a_server_that_stops_breaks_connections_and_is_reported() {
     let capture = Capture::new("quic-dies", 2000, 200_000, 4);
     let behaviour = ServerBehaviour { queries: Some(500), ..ServerBehaviour::default() };
     let server = Running::quic(behaviour, &identity());
     let timeout = Duration::from_secs(1);
-    let report = run(&Options { timeout, ..options(&capture, server.address, anybody()) });
+    let report = run(&Options { timeout, ..options(&capture, server.address, any_certificate()) });
     let served = server.end();
     let counts = report.counts();
     assert!(counts.answered <= served.answers && counts.answered > 0, "{counts:?}");
@@ -177,7 +182,7 @@ fn without_answers_all_that_was_sent_arrives() {
     let behaviour = ServerBehaviour { sink: true, ..ServerBehaviour::default() };
     let server = Running::quic(behaviour, &identity());
     let timing = Timing::Rate(20_000.0);
-    let base = options(&capture, server.address, anybody());
+    let base = options(&capture, server.address, any_certificate());
     let report = run(&Options { timing, answers: false, ..base });
     std::thread::sleep(Duration::from_millis(100));
     let served = server.end();
@@ -185,7 +190,7 @@ fn without_answers_all_that_was_sent_arrives() {
     assert_eq!(served.queries, 1500);
 }
 
-/// A Python that has aioquic, and what runs on it.
+/// A Python with aioquic, and the script to run.
 #[allow(clippy::print_stderr, reason = "who runs the tests is told of what is skipped")]
 fn python() -> Option<(String, PathBuf)> {
     let python = std::env::var("GANNET_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -211,7 +216,7 @@ fn a_server_of_others_answers_and_counts_agree() {
     command.arg(script).arg("serve").arg(address.port().to_string()).args([&certificate, &key]);
     command.arg(folder.join("counts"));
     let ready = |folder: &Path| folder.join("counts").exists();
-    let server = Other::start(&mut command, folder, address, ready);
+    let server = ThirdPartyServer::start(&mut command, folder, address, ready);
     let counts = || {
         let text = std::fs::read_to_string(server.folder.join("counts")).unwrap();
         text.split(' ').map(|n| n.parse().unwrap_or(0)).collect::<Vec<u64>>()
@@ -223,7 +228,7 @@ fn a_server_of_others_answers_and_counts_agree() {
         let policy = Policy { queries, ..Policy::default() };
         run_whole(1000, Options { policy, ..options(&capture, address, tls.clone()) });
         expected += 1000;
-        // It writes them now and then.
+        // It writes its counts periodically.
         let begun = Instant::now();
         while counts().first() != Some(&expected) {
             assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", counts());

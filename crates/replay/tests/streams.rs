@@ -1,5 +1,5 @@
-//! Whole runs over connections on loopback, against servers that behave and servers that do not: the
-//! report must stay true. All are bounded in count and time.
+//! Whole runs over connections on loopback, against correct and faulty servers: the report must be
+//! correct. All runs are bounded in count and time.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ use support::Capture;
 use support::Running;
 use support::run;
 
-/// Over TCP, with time for a slow machine.
+/// Options for TCP, with a timeout for slow machines.
 fn options(capture: &Capture, target: SocketAddr) -> Options {
     let timeout = Duration::from_secs(5);
     Options { transport: Transport::Tcp, timeout, ..capture.options(target) }
@@ -57,7 +57,7 @@ fn as_fast_as_answers_come_with_many_in_flight() {
 }
 
 #[test]
-fn a_connection_has_as_many_queries_as_it_may() {
+fn the_number_of_queries_of_a_connection_is_limited() {
     let capture = Capture::new("tcp-few", 1000, 20_000, 2);
     let server = Running::new(ServerBehaviour::default());
     let policy = Policy { queries: Some(10), ..Policy::default() };
@@ -69,7 +69,7 @@ fn a_connection_has_as_many_queries_as_it_may() {
 
 #[test]
 fn an_idle_connection_is_closed_and_another_opened() {
-    // A query each 150 ms from one client.
+    // A query every 150 ms from one client.
     let capture = Capture::new("tcp-idle", 5, 150_000_000, 1);
     let server = Running::new(ServerBehaviour::default());
     let policy = Policy { idle: Duration::from_millis(20), ..Policy::default() };
@@ -93,7 +93,7 @@ fn a_connection_that_may_not_be_idle_stays_for_its_answers() {
 }
 
 #[test]
-fn what_a_server_spoils_settles_nothing() {
+fn corrupted_answers_complete_no_query() {
     let capture = Capture::new("tcp-spoil", 2000, 0, 4);
     let behaviour = ServerBehaviour {
         drop: 0.1,
@@ -143,7 +143,7 @@ fn a_query_without_an_answer_is_sent_again() {
 }
 
 #[test]
-fn a_server_that_dies_breaks_connections_and_the_report_says_so() {
+fn a_server_that_stops_breaks_connections_and_is_reported() {
     let capture = Capture::new("tcp-dies", 2000, 200_000, 4);
     let server = Running::new(ServerBehaviour { queries: Some(500), ..ServerBehaviour::default() });
     let report = run(&options(&capture, server.address));
@@ -165,11 +165,11 @@ fn a_closed_port() {
     assert!(counts.refused > 0 && counts.connections == 0, "{counts:?}");
 }
 
-/// Runs against a server that does `serve` with each connection.
+/// Runs against a server that calls `serve` with each connection.
 fn against(name: &str, serve: fn(TcpStream)) -> gannet_replay::Counts {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap();
-    // Ends with the test's process.
+    // The thread ends with the test process.
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten().take(100) {
             std::thread::spawn(move || serve(socket));
@@ -183,14 +183,14 @@ fn against(name: &str, serve: fn(TcpStream)) -> gannet_replay::Counts {
 }
 
 #[test]
-fn servers_that_close_at_once_cost_their_queries() {
+fn queries_to_servers_that_close_at_once_are_lost() {
     let counts = against("tcp-shut", drop);
     assert_eq!(counts.answered, 0);
     assert!(counts.connections_broken > 0, "{counts:?}");
 }
 
 #[test]
-fn servers_that_say_nothing_cost_their_queries() {
+fn queries_to_silent_servers_are_lost() {
     let counts = against("tcp-mute", |_socket| std::thread::sleep(Duration::from_secs(2)));
     assert_eq!((counts.lost, counts.retries, counts.answered), (20, 20, 0));
 }

@@ -20,7 +20,7 @@ use gannet_replay::Trust;
 
 use support::Capture;
 use support::Running;
-use support::anybody;
+use support::any_certificate;
 use support::identity;
 use support::run;
 use support::secured;
@@ -35,8 +35,11 @@ fn every_query_is_answered_over_its_clients_session() {
     let identity = identity();
     for (threads, timing) in [(1, Timing::Original { speed: 1.0 }), (2, Timing::Max)] {
         let server = Running::secure(ServerBehaviour::default(), &identity);
-        let report =
-            run(&Options { threads, timing, ..options(&capture, server.address, anybody()) });
+        let report = run(&Options {
+            threads,
+            timing,
+            ..options(&capture, server.address, any_certificate())
+        });
         let served = server.end();
         let counts = report.counts();
         assert_eq!((counts.sent, counts.answered), (2000, 2000));
@@ -47,12 +50,13 @@ fn every_query_is_answered_over_its_clients_session() {
 }
 
 #[test]
-fn sessions_go_on_where_they_may() {
+fn sessions_are_resumed_if_allowed() {
     let capture = Capture::new("tls-resume", 20, 30_000_000, 1);
     for resumption in [true, false] {
         let server = Running::secure(ServerBehaviour::default(), &identity());
         let policy = Policy { queries: Some(1), resumption, ..Policy::default() };
-        let report = run(&Options { policy, ..options(&capture, server.address, anybody()) });
+        let report =
+            run(&Options { policy, ..options(&capture, server.address, any_certificate()) });
         server.end();
         let counts = report.counts();
         assert_eq!((counts.answered, counts.connections), (20, 20));
@@ -86,7 +90,7 @@ fn only_servers_that_are_trusted_get_queries() {
         assert_eq!((counts.answered, counts.sent), (answered, answered), "{name}, {trust:?}");
         assert_eq!(counts.unsent, 10 - answered);
         if answered == 0 {
-            let trouble = report.trouble().unwrap();
+            let trouble = report.first_error().unwrap();
             assert!(trouble.contains("certificate"), "{trouble}");
         }
     }
@@ -96,13 +100,14 @@ fn only_servers_that_are_trusted_get_queries() {
 }
 
 #[test]
-fn what_a_server_spoils_settles_nothing() {
+fn corrupted_answers_complete_no_query() {
     let capture = Capture::new("tls-spoil", 1000, 0, 3);
     let behaviour =
         ServerBehaviour { drop: 0.1, garbage: 0.1, mismatch: 0.1, ..ServerBehaviour::default() };
     let server = Running::secure(behaviour, &identity());
     let (timing, timeout) = (Timing::Rate(10_000.0), Duration::from_secs(1));
-    let report = run(&Options { timing, timeout, ..options(&capture, server.address, anybody()) });
+    let report =
+        run(&Options { timing, timeout, ..options(&capture, server.address, any_certificate()) });
     let served = server.end();
     let counts = report.counts();
     assert_eq!(counts.garbage + counts.mismatched, served.spoiled);
@@ -115,7 +120,7 @@ fn a_server_without_tls_gets_no_query() {
     let capture = Capture::new("tls-plain", 10, 1_000_000, 1);
     let server = Running::new(ServerBehaviour::default());
     let timeout = Duration::from_millis(300);
-    let report = run(&Options { timeout, ..options(&capture, server.address, anybody()) });
+    let report = run(&Options { timeout, ..options(&capture, server.address, any_certificate()) });
     let served = server.end();
     let counts = report.counts();
     assert_eq!((counts.sent, counts.unsent, served.queries), (0, 10, 0));

@@ -20,24 +20,24 @@ use gannet_replay::Transport;
 use gannet_replay::Trust;
 
 use support::Capture;
-use support::Other;
+use support::ThirdPartyServer;
 use support::free_port;
 use support::run_whole;
 
-/// Queries of a run.
+/// Number of queries of a run.
 const QUERIES: u32 = 1000;
 
-/// A server, and where it is.
+/// An unbound server and its addresses.
 struct Unbound {
-    server: Other,
+    server: ThirdPartyServer,
     plain: SocketAddr,
     secure: SocketAddr,
-    /// `None` where it was built without HTTP/2.
+    /// `None` if it was built without HTTP/2.
     https: Option<SocketAddr>,
 }
 
 impl Unbound {
-    /// `None` where it is not installed.
+    /// `None` if it is not installed.
     fn start() -> Option<Self> {
         let version = Command::new("unbound").arg("-V").output().ok()?;
         let has_h2 = String::from_utf8_lossy(&version.stdout).contains("libnghttp2");
@@ -83,7 +83,7 @@ remote-control:
         let https = has_h2.then(|| local(https));
         let mut command = Command::new("unbound");
         command.args(["-d", "-c"]).arg(folder.join("conf"));
-        let server = Other::start(&mut command, folder, plain, |_| true);
+        let server = ThirdPartyServer::start(&mut command, folder, plain, |_| true);
         Some(Self { server, plain, secure, https })
     }
 
@@ -114,16 +114,16 @@ fn unbound_answers_and_counts_agree() {
         one_by_one(&tls.clone().unwrap(), https);
     }
     let mut all = server.count("total.num.queries");
-    let mut ways = vec![
+    let mut transports = vec![
         (Transport::Udp, server.plain, None),
         (Transport::Tcp, server.plain, Some("num.query.tcp")),
         (Transport::Tls, server.secure, Some("num.query.tls")),
     ];
     match server.https {
-        Some(https) => ways.push((Transport::Https, https, Some("num.query.https"))),
+        Some(https) => transports.push((Transport::Https, https, Some("num.query.https"))),
         None => eprintln!("skipped: this unbound has no HTTP/2"),
     }
-    for (transport, target, own) in ways {
+    for (transport, target, own) in transports {
         for queries in [None, Some(25)] {
             let before = own.map_or(0, |name| server.count(name));
             let policy = Policy { queries, ..Policy::default() };
@@ -139,7 +139,7 @@ fn unbound_answers_and_counts_agree() {
     }
 }
 
-/// Asks as a program does that waits for each answer, and for many at once.
+/// Sends queries one by one, waiting for each answer, and then many at once.
 fn one_by_one(tls: &Tls, server: SocketAddr) {
     let socket = TcpStream::connect(server).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -152,7 +152,7 @@ fn one_by_one(tls: &Tls, server: SocketAddr) {
         assert_eq!((usize::from(buffer[0]) << 8) + usize::from(buffer[1]) + 2, len);
         assert_eq!((buffer[2..4] == id.to_be_bytes(), buffer[4] & 0x80), (true, 0x80));
     }
-    // More than the server takes at once.
+    // More than the server accepts at once.
     for id in 0..300 {
         https.send(&query(id)).unwrap();
     }

@@ -1,11 +1,11 @@
-//! A handler that exceeds its budget ends, and the others run.
+//! A handler that exceeds its budget ends in an error, and the other handlers run.
 
 mod printed;
 mod reported;
 
 use gannet_script::vm::budget::Budget;
 
-/// What a script prints, and what is reported.
+/// Runs a script. Returns its output and the reported messages.
 fn run(code: &str, budget: &str) -> (String, String) {
     reported::run(code, |machine| machine.set_budget(Budget::parse(budget).ok()))
 }

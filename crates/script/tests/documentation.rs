@@ -1,4 +1,4 @@
-//! What scripts read of the files around them.
+//! Built-in functions that read the documentation of loaded packages.
 
 mod printed;
 
@@ -13,7 +13,7 @@ use gannet_script::vm::Machine;
 use printed::Printed;
 
 #[test]
-fn the_readme_of_a_package_that_was_loaded() {
+fn only_loaded_packages_have_a_readme() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("documentation");
     for package in ["loaded", "silent", "other"] {
         fs::create_dir_all(folder.join(package)).unwrap();

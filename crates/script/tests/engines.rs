@@ -1,4 +1,4 @@
-//! The engines agree: random programs that type-check print and report the same in the interpreter and as machine code.
+//! The engines agree: random programs that type-check have the same output and messages in the interpreter and as machine code.
 #![cfg(feature = "jit")]
 
 mod printed;
@@ -14,7 +14,7 @@ use gannet_script::vm::Machine;
 
 use printed::Printed;
 
-/// Output and reports together, in their order, and the exit status; none where the program is wrong.
+/// Output and messages together, in order, and the exit status; `None` if the program is invalid.
 fn run(code: &str, engine: Engine, heat: u32) -> Option<(String, i32)> {
     let printed = Printed::default();
     let mut reports = printed.clone();
@@ -41,7 +41,7 @@ fn run(code: &str, engine: Engine, heat: u32) -> Option<(String, i32)> {
 
 /// Compares the engines on the programs of these seeds.
 fn compare(seeds: std::ops::Range<u64>) {
-    // Nested calls need the stack that the command has.
+    // Nested calls need a stack of the command's size.
     let thread = std::thread::Builder::new().stack_size(1 << 28).spawn(move || {
         let mut right = 0;
         for seed in seeds.clone() {

@@ -1,5 +1,5 @@
-//! Scripts in `filetests/` and the text of their stages. The first line of a script names them: `# stages: rich ast`. The expected text is in
-//! the file of the same name that ends in `.out`; with `GANNET_UPDATE=1` the test writes it.
+//! Scripts in `filetests/` and the text of their compilation stages. The first line of a script names the stages: `# stages: rich ast`.
+//! The expected text is in the file of the same name that ends in `.out`; with `GANNET_UPDATE=1` the test writes it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

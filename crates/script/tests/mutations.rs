@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use gannet_script::tools::session::{self, Settings};
 use gannet_script::tools::{format, render, tokens, warn};
 
-/// How long the test looks for failures; `GANNET_MUTATE_SECONDS` sets another time.
+/// The duration of the test; `GANNET_MUTATE_SECONDS` overrides the default.
 fn time() -> Duration {
     let seconds = std::env::var("GANNET_MUTATE_SECONDS").ok();
     Duration::from_secs(seconds.and_then(|text| text.parse().ok()).unwrap_or(4))
 }
 
-/// The longest time for one script.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Maximum time for one script.
+const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// A generator of numbers that are the same in each run.
+/// A random number generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// Scripts to damage: those of `filetests/`, and Zeek's own where `ZEEKPATH` names them.
+/// Scripts to damage: those of `filetests/`, and Zeek's own if `ZEEKPATH` is set.
 fn scripts() -> Vec<Vec<u8>> {
     let mut open = vec![Path::new("filetests").to_owned()];
     let path = std::env::var("ZEEKPATH").unwrap_or_default();
@@ -124,7 +124,7 @@ fn damaged_scripts_are_read_and_formatted() {
             for finding in &session.findings {
                 assert!(!render::render(&session.program.sources, finding).is_empty());
             }
-            assert!(began.elapsed() < LONGEST, "{}", String::from_utf8_lossy(&code));
+            assert!(began.elapsed() < MAX_TIME, "{}", String::from_utf8_lossy(&code));
             rounds += 1;
         }
         (rounds, formatted)

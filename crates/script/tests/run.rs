@@ -1,5 +1,5 @@
-//! Programs and their output: each file of `tests/run` is parsed, compiled and run; the expected
-//! output is in its lines that begin with `#>`, the expected reports in those with `#!`, the exit status, if it is not 0, in one with `#=`.
+//! Programs and their output: each file of `tests/run` is parsed, compiled and run. The expected
+//! output is in its lines that begin with `#>`, the expected messages in those with `#!`, and a non-zero exit status in one with `#=`.
 
 mod printed;
 
@@ -13,7 +13,7 @@ use gannet_script::vm::Machine;
 
 use printed::Printed;
 
-/// The output, the reports, and the exit status of a program, which gets the stack that the command has.
+/// Runs a program with a stack of the command's size. Returns the output, the messages and the exit status.
 fn run(name: &str, code: &[u8]) -> (String, String, i32) {
     let (name, code) = (name.to_owned(), code.to_vec());
     let thread = std::thread::Builder::new().stack_size(1 << 29);
@@ -52,7 +52,7 @@ fn expected(code: &str, mark: &str) -> String {
 }
 
 #[test]
-fn programs_print_and_report_what_they_should() {
+fn programs_have_the_expected_output_and_messages() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -84,7 +84,7 @@ fn recursion_ends_with_an_error() {
 }
 
 #[test]
-fn tables_change_while_they_are_walked() {
+fn tables_change_during_loops() {
     let code = b"event zeek_init()\n{\nlocal t: table[count] of count;\nlocal i = 0;\n\
                  while ( i < 1000 ) { t[i] = i; ++i; }\n\
                  for ( k in t ) { if ( k % 3 != 0 ) delete t[k]; }\n\
@@ -161,7 +161,7 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     ] {
         let (_, reported, status) = run("logs", logging(&path).as_bytes());
         assert!(reported.contains(&path) && reported.contains(why), "{reported}");
-        // That is no error of the initialization.
+        // The error is not one of the initialization.
         assert!(!reported.contains("fatal"), "{reported}");
         assert_eq!(status, 1, "{path}: {reported}");
     }
@@ -172,7 +172,7 @@ fn a_text_log_that_cannot_be_written_is_an_error_of_the_run() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A stream whose path function names a file for each of `names` numbers, two rows each.
+/// A stream that writes two rows to each of `names` files, which its path function names.
 #[cfg(target_os = "linux")]
 fn logging_to_many(folder: &str, names: usize) -> String {
     format!(
@@ -213,7 +213,7 @@ fn logs_beyond_the_limit_are_closed_and_opened_again_and_lose_no_row() {
         std::fs::create_dir_all(&folder).unwrap();
         let code = logging_to_many(folder.to_str().unwrap(), names);
         let (_, reported, status) = run("many", code.as_bytes());
-        // The first file that is closed early is a warning.
+        // Only the first file that is closed early causes a warning.
         let warnings = reported.matches("more than 512 logs are open").count();
         let has_others = reported.lines().count() > warnings;
         let wanted = (usize::from(names > 512), false, 0);
@@ -285,7 +285,7 @@ fn options_from_a_file_keep_their_types() {
 }
 
 #[test]
-fn options_of_no_value_that_their_type_has_raise_no_event() {
+fn options_with_an_invalid_enum_raise_no_event() {
     let path = std::env::temp_dir().join(format!("gannet-enums-{}.cfg", std::process::id()));
     std::fs::write(&path, "reader Input::READER_NONE\nhosts 1.2.3.4\n").unwrap();
     let file = path.to_string_lossy();

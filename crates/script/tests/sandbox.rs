@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// The functions that a sandbox refuses, as the scripts of Zeek declare them.
+/// The functions that a sandbox refuses, as Zeek's scripts declare them.
 const DECLARED: &str = r#"
 global system: function(str: string): int;
 type env_table: table[string] of string;
@@ -54,7 +54,7 @@ export {
 module GLOBAL;
 "#;
 
-/// What a script prints, and what is reported.
+/// Runs a script. Returns its output and the reported messages.
 fn run(code: &str, sandbox: bool) -> (String, String) {
     reported::run(&format!("{DECLARED}\n{code}"), |machine| machine.set_sandbox(sandbox))
 }
@@ -68,15 +68,15 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Each way out of the process, with what it prints where it works.
-fn ways(folder: &Path) -> Vec<(String, &'static str)> {
-    let mut all = all_ways(folder);
+/// Scripts that start a process or change a file, with their output outside of a sandbox, for this build.
+fn effects(folder: &Path) -> Vec<(String, &'static str)> {
+    let mut all = all_effects(folder);
     // A build without SQLite has no databases.
     all.retain(|(code, _)| cfg!(feature = "sqlite") || !code.contains("sqlite"));
     all
 }
 
-fn all_ways(folder: &Path) -> Vec<(String, &'static str)> {
+fn all_effects(folder: &Path) -> Vec<(String, &'static str)> {
     let at = |name: &str| folder.join(name).display().to_string();
     vec![
         (format!("print piped_exec(\"cat > {}\", \"x\");", at("made")), "T\n"),
@@ -114,9 +114,9 @@ fn all_ways(folder: &Path) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn a_sandbox_refuses_each_way_out() {
+fn a_sandbox_refuses_each_effect() {
     let folder = folder("sandbox-closed");
-    for (code, _) in ways(&folder) {
+    for (code, _) in effects(&folder) {
         let (printed, reported) = run(&code, true);
         assert_eq!(printed, "F\n", "{code}");
         assert!(reported.contains("is not allowed in a sandbox"), "{code}: {reported}");
@@ -126,10 +126,10 @@ fn a_sandbox_refuses_each_way_out() {
 }
 
 #[test]
-fn outside_of_a_sandbox_each_way_is_open() {
-    for index in 0..ways(Path::new("")).len() {
+fn outside_of_a_sandbox_each_effect_is_allowed() {
+    for index in 0..effects(Path::new("")).len() {
         let folder = folder("sandbox-open");
-        let (code, expected) = ways(&folder).swap_remove(index);
+        let (code, expected) = effects(&folder).swap_remove(index);
         let (printed, reported) = run(&code, false);
         assert_eq!((printed.as_str(), reported.as_str()), (expected, ""), "{code}");
     }

@@ -1,6 +1,6 @@
-//! Zeek's own scripts and the table of its built-in functions, from the folder `shared` next to the project (or where
-//! `GANNET_SHARED` says): every file of `base` and `policy` checks silently, and every built-in function exists. Without that
-//! folder the tests say so.
+//! Zeek's own scripts and the table of its built-in functions, from the folder `shared` next to the project or the one that
+//! `GANNET_SHARED` names: every file of `base` and `policy` is checked without messages, and every built-in function exists.
+//! Without that folder the tests print that they are skipped.
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
@@ -18,8 +18,8 @@ use gannet_script::program::Program;
 use gannet_script::types::Type;
 use gannet_script::vm::Machine;
 
-/// Stack of a thread that parses.
-const STACK: usize = 256 << 20;
+/// Stack size in bytes of a parser thread.
+const STACK_SIZE: usize = 256 << 20;
 
 fn shared() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -32,12 +32,12 @@ fn shared() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Zeek's scripts, unpacked: the folders to search. None where they or `tar` are missing.
+/// Unpacks Zeek's scripts. Returns the search path, or `None` if they or `tar` are missing.
 fn search_path(shared: &Path, name: &str) -> Option<Vec<String>> {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&to);
     std::fs::create_dir_all(&to).ok()?;
-    // Some files open logs while they are read: in the current folder.
+    // Some files open logs in the current folder while they are parsed.
     std::env::set_current_dir(env!("CARGO_TARGET_TMPDIR")).ok()?;
     let mut tar = Command::new("tar");
     tar.arg("-xJf").arg(shared.join("scripts.tar.xz")).arg("-C").arg(&to);
@@ -55,7 +55,7 @@ fn search_path(shared: &Path, name: &str) -> Option<Vec<String>> {
     Some(folders.iter().map(|folder| to.join(folder).to_string_lossy().into_owned()).collect())
 }
 
-/// A program of the first scripts and `more`, and what was reported.
+/// Parses the initial scripts and `more`. Returns the program and the reported messages.
 fn parse(search_path: &[String], more: &str) -> (Program, String) {
     let reports = Rc::new(RefCell::new(String::new()));
     let sink = Rc::clone(&reports);
@@ -78,7 +78,7 @@ fn parse(search_path: &[String], more: &str) -> (Program, String) {
     (program, reports)
 }
 
-/// Files that need a build of Zeek with Spicy, or other scripts: they refer to what only such a build declares.
+/// Files that refer to declarations of other scripts or of a build of Zeek with Spicy.
 const NOT_ALONE: [&str; 6] = [
     "base/frameworks/spicy/init-framework.zeek",
     "base/protocols/ldap/",
@@ -119,7 +119,7 @@ fn stock_scripts_check_silently() {
                 continue;
             }
             let (_, reports) = parse(&search_path, &name);
-            // Files say of themselves, and Zeek of the one attribute, that they are deprecated.
+            // Warnings that a file, or an attribute, is deprecated.
             let deprecated = ["deprecated script loaded from", "The Broker-specific &backend"];
             if reports.lines().any(|line| !deprecated.iter().any(|text| line.contains(text))) {
                 wrong.push(format!("{}:\n{reports}", file.display()));
@@ -130,7 +130,7 @@ fn stock_scripts_check_silently() {
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let threads: Vec<_> = (0..threads)
-            .map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, check))
+            .map(|_| std::thread::Builder::new().stack_size(STACK_SIZE).spawn_scoped(scope, check))
             .collect();
         threads.into_iter().flat_map(|thread| thread.unwrap().join().unwrap()).collect()
     });
@@ -158,7 +158,7 @@ fn built_in_functions_exist() {
             if natives.find(name).is_none() {
                 wrong.push(format!("{name} is missing"));
             }
-            // Scripts declare it with the parameters that the table says.
+            // Scripts declare it with the number of parameters in the table.
             let declared = program
                 .names
                 .find(name)
@@ -177,7 +177,7 @@ fn built_in_functions_exist() {
         assert!(count >= 591, "{count} functions");
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     };
-    std::thread::Builder::new().stack_size(STACK).spawn(check).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(STACK_SIZE).spawn(check).unwrap().join().unwrap();
 }
 
 /// The number of parameters of a signature: `(a: count, b: table[count, string] of T): bool`.

@@ -1,5 +1,5 @@
-//! Stores of the Broker framework whose entries are in a database: other runs find them there.
-// Tests may unwrap; the lints know that only of functions that are tests themselves.
+//! Stores of the Broker framework whose entries are in a database, where other runs find them.
+// Tests may unwrap; Clippy's exception covers only test functions, not their helpers.
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "sqlite")]
 
@@ -66,7 +66,7 @@ function show_one(store: opaque of Broker::Store, key: string)
 	}
 "#;
 
-/// What a script prints whose `zeek_init` does this, and what is reported. `PATH` is the database.
+/// Runs a script with `code` in `zeek_init`, in which `PATH` is the database. Returns its output and the reported messages.
 fn run(path: &Path, code: &str) -> (String, String) {
     let path = format!("\"{}\"", path.display());
     let code = format!("{DECLARED}\nevent zeek_init() {{ {} }}\n", code.replace("PATH", &path));

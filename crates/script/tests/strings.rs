@@ -3,8 +3,8 @@
 mod printed;
 mod reported;
 
-/// The longest string of these tests.
-const MOST: usize = 1 << 16;
+/// The maximum length of strings in these tests.
+const MAX_STRING: usize = 1 << 16;
 
 /// Built-in functions as Zeek's scripts declare them.
 const DECLARED: &str = "global cat: function(va_args: any): string; global cat_sep: function(va_args: any): string; \
@@ -22,14 +22,14 @@ const DECLARED: &str = "global cat: function(va_args: any): string; global cat_s
     global ljust: function(str: string, width: count, fill: string): string; \
     global rjust: function(str: string, width: count, fill: string): string;";
 
-/// What a handler prints with this code in it, followed by another handler, and what is reported.
+/// Runs a handler with `code`, then another handler. Returns the output and the reported messages.
 fn run(code: &str) -> (String, String) {
     let code = format!(
         "{DECLARED} global g = \"\";\nglobal all: vector of string;\n\
          event zeek_init() &priority=1\n{{\nlocal s = \"0123456789abcdef0123456789abcdef\";\n{code}\n}}\n\
          event zeek_init() {{ print \"next\"; }}"
     );
-    reported::run(&code, |machine| machine.set_max_string(MOST))
+    reported::run(&code, |machine| machine.set_max_string(MAX_STRING))
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_string_that_is_filled_beyond_the_limit_is_an_error() {
 }
 
 #[test]
-fn a_string_of_the_limit_is_none() {
+fn a_string_of_the_maximum_length_is_no_error() {
     let code = "while ( |s| < 65536 ) s += s;\nprint |s|, |string_fill(65536, s)|, |sub(s, /a/, \"b\")|;\n\
                 print |subst_string(s, \"a\", \"b\")|;";
     let (printed, reported) = run(code);
@@ -96,7 +96,8 @@ fn each_string_beyond_the_limit_is_one_error_and_ends_one_handler() {
              event show() {{ print made, others; }}\n\
              event zeek_done() {{ local i = 0; while ( i < {n} ) {{ event e(); ++i; }} event show(); }}"
         );
-        let (printed, reported) = reported::run(&code, |machine| machine.set_max_string(MOST));
+        let (printed, reported) =
+            reported::run(&code, |machine| machine.set_max_string(MAX_STRING));
         assert_eq!(printed, format!("0, {n}\n"));
         assert_eq!(reported.lines().filter(|line| line.contains("--max-string")).count(), n);
     }

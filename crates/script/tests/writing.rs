@@ -1,4 +1,4 @@
-//! What scripts write exists afterwards: rows of logs, rotated files.
+//! Files that scripts write: rows of logs, rotated files.
 
 mod printed;
 mod reported;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// The parts of the logging framework that these tests need, as the scripts of Zeek declare them.
+/// The parts of the logging framework that these tests need, as Zeek's scripts declare them.
 const LOG: &str = r#"
 module Log;
 export {
@@ -101,7 +101,7 @@ fn rotated_files_do_not_replace_each_other() {
         .collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..30).collect::<Vec<_>>());
-    // A file that cannot be moved stays as it is: the new name would be too long.
+    // A file that cannot be renamed, since the new name would be too long, stays as it is.
     let long = folder.join("x".repeat(250));
     fs::write(&long, "kept").unwrap();
     let code =
@@ -112,7 +112,7 @@ fn rotated_files_do_not_replace_each_other() {
 }
 
 #[test]
-fn times_that_are_no_numbers_schedule_nothing_and_wait_for_nothing() {
+fn nan_times_schedule_no_event_and_wait_for_no_timeout() {
     let code = "
         global ln: function(d: double): double;
         global double_to_interval: function(d: double): interval;

@@ -1,11 +1,13 @@
-//! The captures that tests read in addition to generated traffic: the repository's sample, and a corpus that is not in the repository.
+//! The captures that tests read in addition to generated traffic: the repository's sample, and a
+//! corpus outside the repository.
 
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// The sample, and all files below these folders of the corpus, in the order of their paths. The corpus is in the folder that
-/// `GANNET_SHARED` names, by default `shared` next to the repository; a folder that is missing is reported.
+/// The sample, and all files below these folders of the corpus, in the order of their paths. The
+/// corpus is in the folder `GANNET_SHARED`, by default `shared` next to the repository; missing
+/// folders are reported.
 #[expect(clippy::print_stderr, reason = "tests say what they skip")]
 pub fn captures(folders: &[&str]) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sample_is_always_there() {
+    fn the_sample_always_exists() {
         let all = captures(&["no/such/folder"]);
         assert!(all.len() == 1 && all.iter().all(|path| path.is_file()), "{all:?}");
     }

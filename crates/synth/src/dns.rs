@@ -41,8 +41,8 @@ pub fn query(id: u16, question: &str, kind: u16) -> Vec<u8> {
     message(id, 0x0100, question, kind, 0)
 }
 
-/// The answer of a recursive server: `answers` give data and time to live in seconds. After an
-/// alias, answers belong to the name it gave.
+/// The answer of a recursive server: `answers` are data and times to live in seconds. Answers after
+/// an alias have the canonical name as their owner.
 pub fn response(
     id: u16,
     question: &str,

@@ -1,4 +1,4 @@
-//! Floods: traffic that fills the tables of an analyser, with ordinary traffic in between.
+//! Floods: traffic that fills the tables of an analyser, mixed with ordinary traffic.
 //!
 //! A flood is generated frame by frame while it is written, so that its length costs no memory.
 
@@ -40,7 +40,7 @@ pub enum Kind {
     Dns,
     /// Established connections, each with ninety requests that are never answered.
     Http,
-    /// IP in GRE between ever new hosts, around SYNs of ever new connections.
+    /// GRE tunnels between new hosts for each frame, with SYNs of new connections inside.
     Tunnels,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         Self::Tunnels,
     ];
 
-    /// Frames that belong to one connection, datagram or port.
+    /// Number of frames per connection, datagram or port.
     fn frames(self) -> u64 {
         match self {
             Self::Syn | Self::Udp | Self::Fragments | Self::Tunnels => 1,
@@ -80,13 +80,14 @@ const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: example.org\r\n\r\n";
 pub struct Flood {
     /// Its kind.
     pub kind: Kind,
-    /// Connections, datagrams or ports, of which each is different.
+    /// Number of different connections, datagrams or ports.
     pub count: u64,
-    /// Frames a second.
+    /// Frames per second.
     pub rate: u64,
-    /// Ordinary exchanges, evenly spread over its time: half of them HTTP, half of them lookups.
+    /// Number of ordinary exchanges, evenly distributed over the flood: half of them HTTP, half of
+    /// them DNS lookups.
     pub ordinary: u64,
-    /// Decides addresses and payloads.
+    /// Seed of addresses and payloads.
     pub seed: u64,
 }
 
@@ -94,10 +95,10 @@ const START: Time = Time::from_secs(1_700_000_000);
 const TARGET: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 80);
 
 impl Flood {
-    /// Writes it.
+    /// Writes the flood.
     ///
     /// # Errors
-    /// As [`Writer::write`].
+    /// Those of [`Writer::write`].
     pub fn write(&self, writer: &mut Writer) -> Result<(), Error> {
         let mut ordinary = self.ordinary().into_iter().peekable();
         let frames = self.count * self.kind.frames();
@@ -132,7 +133,7 @@ impl Flood {
         START + Interval::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX / 2))
     }
 
-    /// The exchanges in between, in the order of time.
+    /// The frames of the ordinary exchanges, in order of time.
     fn ordinary(&self) -> Vec<Frame> {
         let frames = self.count * self.kind.frames();
         let mut all = Vec::new();
@@ -184,7 +185,7 @@ impl Flood {
                 frame::first_fragment(*from.ip(), TARGET, id, &rng.bytes(512))
             }
             Kind::Segments => {
-                // A hole below each.
+                // Each segment follows a hole.
                 let data = 2 + (step.saturating_sub(HANDSHAKE) * 1_400) as u32;
                 let payload = vec![b'x'; 1_399];
                 Self::stream(client, to(9_999), id, step, data, Some(&payload))
@@ -240,7 +241,7 @@ impl Flood {
         }
     }
 
-    /// A client that no other number has, in no order.
+    /// A client address, unique for each number, in pseudorandom order.
     fn client(which: u64) -> SocketAddr {
         let host = (which as u32).wrapping_mul(0x009e_3779) & 0xff_ffff;
         let port = 1_024 + (which >> 24) as u16;

@@ -24,7 +24,7 @@ pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
 /// TCP flag: push the data to the receiver.
 pub const PSH: u8 = 8;
-/// TCP flag: the acknowledgement number counts.
+/// TCP flag: the acknowledgement number is valid.
 pub const ACK: u8 = 16;
 
 /// The Internet checksum (RFC 1071) over `parts`, each but the last of even length.
@@ -128,9 +128,9 @@ fn transport_checksum(src: IpAddr, dst: IpAddr, proto: u8, segment: &[u8]) -> u1
 pub struct TcpHeader<'a> {
     /// Sequence number of the first byte, or of SYN or FIN.
     pub seq: u32,
-    /// Next byte expected from the other side.
+    /// Next sequence number expected from the peer.
     pub ack: u32,
-    /// [`FIN`], [`SYN`], [`RST`], [`PSH`] and [`ACK`] in any mixture.
+    /// Any combination of [`FIN`], [`SYN`], [`RST`], [`PSH`] and [`ACK`].
     pub flags: u8,
     /// Receive window.
     pub window: u16,
@@ -210,8 +210,8 @@ pub fn echo(
     ip(src, dst, proto, seq, &b)
 }
 
-/// A whole frame with the first piece of a UDP datagram in pieces (RFC 791 §3.2); the payload is a multiple
-/// of eight bytes long.
+/// A frame with the first fragment of a UDP datagram (RFC 791 §3.2); the length of the payload must
+/// be a multiple of eight.
 pub fn first_fragment(src: Ipv4Addr, dst: Ipv4Addr, id: u16, payload: &[u8]) -> Vec<u8> {
     let mut packet = ipv4(src, dst, UDP, id, payload);
     packet[6] = 0x20;

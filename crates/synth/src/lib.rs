@@ -1,4 +1,4 @@
-//! Makes traffic: deterministic captures for tests and benchmarks.
+//! Generation of traffic: deterministic captures for tests and benchmarks.
 //!
 //! [`frame`] builds single frames with correct lengths and checksums. A [`Trace`] is a clock with a
 //! list of [`Frame`]s: it plays whole exchanges (TCP connections with handshake, data and close,
@@ -6,8 +6,9 @@
 //! generates the sample capture of the manual; [`traffic`] generates thousands of conversations of
 //! many protocols, [`RandomPackets`] gigabytes of random packets; a [`Flood`] exhausts tables.
 //!
-//! The same calls give the same bytes on every machine: the only chance is [`Rng`], seeded by the
-//! caller. Addresses and names are those set aside for documentation (RFC 5737, 3849, 2606).
+//! The same calls produce the same bytes on every machine: the only source of randomness is
+//! [`Rng`], seeded by the caller. Addresses and names are those set aside for documentation (RFC
+//! 5737, 3849, 2606).
 //!
 //! ```
 //! use gannet_base::Time;

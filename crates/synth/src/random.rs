@@ -1,5 +1,5 @@
-//! Packets of chance: TCP and UDP over IPv4 and IPv6 with anything in their fields, as fast as a
-//! disk takes them.
+//! Random packets: TCP and UDP over IPv4 and IPv6 with random fields, generated as fast as a disk
+//! can write them.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ use crate::frame::TCP;
 use crate::frame::UDP;
 
 const ETHERNET: usize = 14;
-/// Longer payloads would not fit into a datagram.
+/// Maximum length of a payload that fits into a datagram, in bytes.
 const MAX_PAYLOAD: usize = 65_000;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -27,14 +27,14 @@ const BEGIN: i64 = 1_700_000_000_000_000_000;
 pub struct RandomOptions {
     /// The seed; another seed gives other packets.
     pub seed: u64,
-    /// How many of a hundred packets are IPv6.
+    /// Percentage of IPv6 packets.
     pub ipv6: u8,
-    /// How many of a hundred packets are UDP.
+    /// Percentage of UDP packets.
     pub udp: u8,
     /// Percentage of unusual packets: options, a fragment offset, a tag, a wrong length or
     /// checksum, or a truncated end.
     pub odd: u8,
-    /// The longest payload, in bytes; at most 65,000.
+    /// Maximum length of a payload in bytes, at most 65,000.
     pub payload: usize,
 }
 
@@ -65,14 +65,14 @@ pub struct RandomPackets {
 }
 
 impl RandomPackets {
-    /// The same options give the same packets.
+    /// A generator; the same options produce the same packets.
     pub fn new(mut options: RandomOptions) -> Self {
         options.payload = options.payload.min(MAX_PAYLOAD);
         let rng = Rng::new(options.seed);
         Self { options, rng, frame: Vec::new(), clock: 0, number: 0 }
     }
 
-    /// The next frame as far as it was captured, and how many bytes it had on the wire.
+    /// The captured bytes of the next frame, and its length on the wire.
     pub fn next_frame(&mut self) -> (&[u8], u32) {
         let payload = self.rng.below(self.options.payload as u64 + 1) as usize;
         let v6 = self.percent(self.options.ipv6);
@@ -114,7 +114,7 @@ impl RandomPackets {
         segment[sum_at..sum_at + 2].copy_from_slice(&checksum.to_be_bytes());
         let mut kept = self.frame.len();
         match odd {
-            // A bit of the headers.
+            // Flips a bit of the headers.
             Some(4) => {
                 let at = network + self.rng.below((begin + transport - network) as u64) as usize;
                 self.frame[at] ^= 1 << self.rng.below(8);
@@ -126,10 +126,11 @@ impl RandomPackets {
         (&self.frame[..kept], wire_len)
     }
 
-    /// Writes the next packet, some microseconds after the one before. How many bytes it kept.
+    /// Writes the next packet, some microseconds after the previous one. Returns the number of
+    /// captured bytes.
     ///
     /// # Errors
-    /// As [`Writer::write`].
+    /// Those of [`Writer::write`].
     pub fn write_next(&mut self, writer: &mut Writer) -> Result<usize, Error> {
         self.clock += self.rng.below(20);
         self.number += 1;
@@ -178,7 +179,7 @@ impl RandomPackets {
             let address = Ipv4Addr::from(self.rng.next_u32());
             self.frame.extend_from_slice(&address.octets());
         }
-        // No operations.
+        // No-operation options.
         self.frame.resize(begin + head, 1);
         let header = &mut self.frame[begin..];
         let checksum = !folded(sum(header));
@@ -198,8 +199,8 @@ impl RandomPackets {
     }
 }
 
-/// The sum of words of 16 bits, the last filled up by zero: of 32 bits at a time, which folds to the
-/// same (RFC 1071, 2).
+/// The sum of 16-bit words, the last padded with zero. Adds 32 bits at a time, which folds to the
+/// same checksum (RFC 1071 §2).
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut sum: u64 = words.iter().map(|w| u64::from(u32::from_be_bytes(*w))).sum();
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_ones_are_of_every_kind() {
+    fn unusual_packets_are_of_every_kind() {
         let options = RandomOptions { odd: 100, payload: 40, ..RandomOptions::default() };
         let all = frames(&options, 400);
         let count = |is: fn(&[u8], u32) -> bool| all.iter().filter(|(f, n)| is(f, *n)).count();

@@ -3,12 +3,12 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// The same seed gives the same numbers.
+    /// A generator; the same seed produces the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 evenly spread bits.
+    /// 64 uniformly distributed bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -17,7 +17,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// 32 evenly spread bits.
+    /// 32 uniformly distributed bits.
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
@@ -27,7 +27,7 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Evenly spread bytes.
+    /// Uniformly distributed bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len + 8);
         while bytes.len() < len {

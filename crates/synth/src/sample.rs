@@ -1,4 +1,4 @@
-//! The capture that the manual shows.
+//! The sample capture of the manual.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ const WEB_6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 2, 0, 0, 0, 0x8
 const MAIL: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 25));
 const CLOCK: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 123));
 
-/// Some seconds of one host's life, always the same: DNS lookups (with an alias, IPv6 addresses
+/// Some seconds of one host's traffic, always the same: DNS lookups (with an alias, IPv6 addresses
 /// and a name that does not exist), two HTTP exchanges, one of them over IPv6, a mail by SMTP, an
 /// NTP exchange, a connection that is refused, and a ping.
 pub fn sample() -> Trace {

@@ -1,4 +1,4 @@
-//! Frames with times, and the exchanges that make them.
+//! Frames with times, and the exchanges that they belong to.
 
 use std::net::IpAddr;
 use std::net::SocketAddr;
@@ -21,16 +21,16 @@ use crate::frame::RST;
 use crate::frame::SYN;
 use crate::frame::TcpHeader;
 
-/// An Ethernet frame and when it was seen.
+/// An Ethernet frame and its capture time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// When it was seen.
+    /// Capture time.
     pub time: Time,
     /// The frame without its checksum.
     pub bytes: Vec<u8>,
 }
 
-/// Bytes of an Ethernet frame's payload.
+/// Maximum payload of an Ethernet frame, in bytes.
 const MTU: u16 = 1_500;
 
 /// A clock and the frames so far.
@@ -63,12 +63,12 @@ impl Trace {
         (self.near, self.far) = (near, far);
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn wait(&mut self, span: Interval) {
         self.now += span;
     }
 
-    /// The time of the last frame, or later.
+    /// The current time, not before the last frame.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -83,7 +83,7 @@ impl Trace {
         &self.frames
     }
 
-    /// Adds a finished frame, `span` after the one before.
+    /// Adds a complete frame, `span` after the previous one.
     pub fn push(&mut self, span: Interval, bytes: Vec<u8>) {
         self.now += span;
         self.frames.push(Frame { time: self.now, bytes });
@@ -92,7 +92,7 @@ impl Trace {
     /// Writes all frames.
     ///
     /// # Errors
-    /// As [`Writer::write`].
+    /// Those of [`Writer::write`].
     pub fn write(&self, writer: &mut Writer) -> Result<(), Error> {
         for (number, frame) in (1..).zip(&self.frames) {
             writer.write(&Packet {
@@ -175,7 +175,7 @@ impl Trace {
 
     /// Continues a paused connection.
     pub fn resume(&mut self, rest: Paused) -> Tcp<'_> {
-        Tcp { trace: self, ends: rest.ends, seq: rest.seq, most: rest.most }
+        Tcp { trace: self, ends: rest.ends, seq: rest.seq, mss: rest.mss }
     }
 
     /// Simulates network disturbance of the frames from `since` on: about one in `one_in` is
@@ -196,11 +196,11 @@ impl Trace {
             }
         }
         self.frames.append(&mut again);
-        // A stable sort: a duplicate comes behind the original.
+        // A stable sort: a duplicate follows the original.
         self.frames.sort_by_key(|f| f.time);
     }
 
-    /// The frames of all, in the order of time.
+    /// The frames of all traces, in order of time.
     pub fn merge(start: Time, traces: Vec<Self>) -> Self {
         let mut all = Self::new(start, 0);
         all.frames = traces.into_iter().flat_map(|t| t.frames).collect();
@@ -221,7 +221,7 @@ impl Trace {
     fn ends(&mut self, client: SocketAddr, server: SocketAddr) -> Tcp<'_> {
         let seq = [self.rng.next_u32(), self.rng.next_u32()];
         let headers = if client.is_ipv4() && server.is_ipv4() { 20 + 20 } else { 40 + 20 };
-        Tcp { trace: self, ends: [client, server], seq, most: MTU - headers }
+        Tcp { trace: self, ends: [client, server], seq, mss: MTU - headers }
     }
 }
 
@@ -238,25 +238,25 @@ pub struct Tcp<'a> {
     ends: [SocketAddr; 2],
     /// The next sequence number of each side.
     seq: [u32; 2],
-    /// Bytes of data that one segment carries.
-    most: u16,
+    /// Maximum number of data bytes per segment.
+    mss: u16,
 }
 
-/// A connection that rests while others have the clock; see [`Tcp::pause`].
+/// A paused connection, which releases the trace for others; see [`Tcp::pause`].
 #[derive(Clone, Copy, Debug)]
 pub struct Paused {
     ends: [SocketAddr; 2],
     seq: [u32; 2],
-    most: u16,
+    mss: u16,
 }
 
 impl Tcp<'_> {
-    /// Releases the clock; [`Trace::resume`] continues.
+    /// Releases the trace; [`Trace::resume`] continues the connection.
     pub fn pause(self) -> Paused {
-        Paused { ends: self.ends, seq: self.seq, most: self.most }
+        Paused { ends: self.ends, seq: self.seq, mss: self.mss }
     }
 
-    /// The client sends data, in as many segments as it takes; each is acknowledged.
+    /// The client sends data, in as many segments as necessary; each is acknowledged.
     pub fn send(&mut self, data: &[u8]) {
         self.data(Side::Client, data);
     }
@@ -273,7 +273,7 @@ impl Tcp<'_> {
 
     /// The client sends data that the server does not acknowledge.
     pub fn send_unacknowledged(&mut self, data: &[u8]) {
-        for part in data.chunks(usize::from(self.most)) {
+        for part in data.chunks(usize::from(self.mss)) {
             self.segment(Side::Client, PSH | ACK, part);
         }
     }
@@ -297,7 +297,7 @@ impl Tcp<'_> {
 
     fn data(&mut self, side: Side, data: &[u8]) {
         let other = if side == Side::Client { Side::Server } else { Side::Client };
-        for part in data.chunks(usize::from(self.most)) {
+        for part in data.chunks(usize::from(self.mss)) {
             self.segment(side, PSH | ACK, part);
             self.segment(other, ACK, &[]);
         }
@@ -305,15 +305,15 @@ impl Tcp<'_> {
 
     fn segment(&mut self, side: Side, flags: u8, data: &[u8]) {
         let (own, peer) = (side as usize, 1 - side as usize);
-        let [high, low] = self.most.to_be_bytes();
-        let most = [2, 4, high, low];
+        let [high, low] = self.mss.to_be_bytes();
+        let mss = [2, 4, high, low];
         let header = TcpHeader {
             seq: self.seq[own],
             ack: if flags & ACK == 0 { 0 } else { self.seq[peer] },
             flags,
             window: 64_240,
             // SYNs contain the maximum segment size.
-            options: if flags & SYN != 0 { &most } else { &[] },
+            options: if flags & SYN != 0 { &mss } else { &[] },
         };
         let taken = data.len() as u32 + u32::from(flags & (SYN | FIN) != 0);
         self.seq[own] = self.seq[own].wrapping_add(taken);

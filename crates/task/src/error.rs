@@ -3,17 +3,17 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why captures cannot be analysed or divided.
+/// Errors of an analysis, or of its division into tasks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A capture cannot be read, or not to its end.
+    /// A capture cannot be read, or only in part.
     #[error(transparent)]
     Capture(#[from] gannet_capture::Error),
-    /// A filter that is not valid.
+    /// A filter is not valid.
     #[error("filter: {0}")]
     Filter(#[from] gannet_filter::Error),
-    /// A filter that has no answer for the link type of any packet.
+    /// A filter does not apply to the link type of any packet.
     #[error("filter: {link_type}: {why}")]
     NoAnswer {
         /// The link type.
@@ -27,36 +27,36 @@ pub enum Error {
     /// No optional column has this name.
     #[error("no optional column is named '{0}'")]
     NoColumn(String),
-    /// A log that tasks cannot write.
+    /// Tasks cannot write this log.
     #[error("{log}.log cannot be divided among tasks: {why}")]
     Indivisible {
-        /// Its name.
+        /// Name of the log.
         log: String,
         /// The reason.
         why: &'static str,
     },
-    /// Text that is no task, plan or settings.
+    /// A value is not a valid task, plan or set of settings.
     #[error("not a valid {what}: {why}")]
     Invalid {
-        /// The expected form.
+        /// What was expected.
         what: &'static str,
-        /// The fault.
+        /// What is wrong.
         why: String,
     },
-    /// A capture is not what it was when the tasks were planned.
+    /// A capture has changed since the tasks were planned.
     #[error("{}: {now} bytes, and {planned} when the tasks were planned: plan again", file.display())]
     Changed {
         /// The capture.
         file: PathBuf,
-        /// Bytes then.
+        /// Its size when the tasks were planned, in bytes.
         planned: u64,
-        /// Bytes now.
+        /// Its size now, in bytes.
         now: u64,
     },
     /// The analysis failed.
     #[error("analysis: {0}")]
     Analysis(#[from] io::Error),
-    /// Rows that make no batch.
+    /// Rows cannot be converted to a batch.
     #[error(transparent)]
     Columns(#[from] gannet_columns::Error),
 }

@@ -1,23 +1,22 @@
-//! Analyses whose logs are Arrow batches: of captures as a whole, and of tasks that many machines share.
+//! Analyses that return their logs as Arrow batches: of whole captures, or divided into tasks for many machines.
 //!
-//! [`Scan`] runs an analysis in a thread of its own and returns the rows of its logs as record batches, one after
-//! the other. The thread waits while two batches wait for the caller, so that memory does not grow with the
-//! capture. [`Settings`] say what is analysed; they can be written as JSON.
+//! [`Scan`] runs an analysis in its own thread and returns the rows of its logs as record batches. The thread blocks
+//! while two batches are queued for the caller, so that memory does not grow with the capture. [`Settings`] are the
+//! options of an analysis; they can be written as JSON.
 //!
-//! [`plan`] divides captures that follow each other into [`Task`]s, and [`Task::scan`] runs one of them:
+//! [`plan`] divides consecutive captures into [`Task`]s, and [`Task::scan`] runs one of them:
 //!
 //! ```text
 //! files      a          b          c          d          e
 //! task 2          ├ warm-up ┤├── own ──┤├─ run-on ─┤
 //! ```
 //!
-//! A task owns the connections whose first packet is in its own files, and returns their rows and no others. It
-//! first reads the files before them for as long as a connection may be idle (the *warm-up*), so that a
-//! connection that began earlier is not taken for a new one, and reads on behind them until its connections have
-//! ended (the *run-on*). Packets have the numbers that they have in a run over all files, so uids are the same
-//! in every task. The rows of all tasks together are those of one run, whatever the number of tasks; a task that
-//! runs again returns the same rows. Logs that are about all of the traffic cannot be divided: [`divisible`] says
-//! which, and why.
+//! A task owns the connections whose first packet is in its own files, and returns only their rows. It first reads
+//! earlier files, for the time that a connection may be idle (the *warm-up*), so that a connection that began earlier
+//! is not treated as a new one. After its own files it continues to read until its connections have ended (the
+//! *run-on*). Packets have the same numbers as in a run over all files, so uids are the same in every task. The union
+//! of the rows of all tasks equals the rows of one run, for any number of tasks; a task that is repeated returns the
+//! same rows. Logs that depend on all traffic cannot be divided: see [`divisible`].
 
 mod births;
 mod error;

@@ -1,4 +1,4 @@
-//! Rows of the analysis as record batches, through a channel.
+//! The log output that sends rows as record batches through a channel.
 
 use std::io;
 use std::sync::Arc;
@@ -18,58 +18,60 @@ use gannet_log::PackedStream;
 use gannet_log::PackedWriter;
 use gannet_log::Type;
 
-use crate::births::Owned;
+use crate::births::OwnedConnections;
 use crate::scan::Item;
 use crate::scan::LogBatch;
 
-/// Packed bytes of the rows of a batch, about: it ends there, even where it has few rows.
+/// Approximate maximum size of a batch, in bytes of packed rows.
 const BATCH_BYTES: usize = 4 << 20;
-/// Rows that a batch has room for at first.
-const FIRST_ROWS: usize = 128;
-/// The log whose rows end connections.
+/// Initial row capacity of the first batch of a log.
+const INITIAL_ROWS: usize = 128;
+/// The log with a row for each connection that has ended.
 const CONN: &str = "conn";
 
-/// Sends the rows of each log as batches.
+/// Output that sends the rows of each log as batches.
 #[derive(Clone, Debug)]
-pub(crate) struct Batches {
-    pub(crate) to: SyncSender<Item>,
-    /// Rows of a batch at the most.
-    pub(crate) rows: usize,
+pub(crate) struct BatchOutput {
+    pub(crate) sender: SyncSender<Item>,
+    /// Maximum number of rows in a batch.
+    pub(crate) max_rows: usize,
     pub(crate) times: TimeUnit,
-    /// The rows that are sent; without it all.
-    pub(crate) owner: Option<Owner>,
+    /// Which rows are sent; `None` sends all rows.
+    pub(crate) ownership: Option<Ownership>,
 }
 
-/// What a task owns.
+/// Which rows a task owns.
 #[derive(Clone, Debug)]
-pub(crate) struct Owner {
-    pub(crate) connections: Arc<Owned>,
-    /// Nanoseconds from which and up to which rows without a connection are the task's.
+pub(crate) struct Ownership {
+    pub(crate) connections: Arc<OwnedConnections>,
+    /// Start (inclusive) and end (exclusive) of the time in which the task owns rows without a connection, in
+    /// nanoseconds.
     pub(crate) span: (i64, i64),
-    /// conn.log was not asked for: its rows only tell which connections have ended.
+    /// Whether conn.log is not requested: its rows are used only to detect the end of connections.
     pub(crate) hides_conn: bool,
 }
 
-impl Output for Batches {
+impl Output for BatchOutput {
     fn open(&self, _: &Options) -> Box<dyn PackedWriter> {
         Box::new(Writer { batches: self.clone(), logs: Vec::new() })
     }
 }
 
 struct Writer {
-    batches: Batches,
+    batches: BatchOutput,
     logs: Vec<Log>,
 }
 
-/// Rows of a log on their way into a batch.
+/// State of a log.
 struct Log {
     path: &'static str,
     fields: Vec<Field>,
     batch: Option<Batch>,
+    /// Size of the packed rows in `batch`, in bytes.
     bytes: usize,
-    /// Rows of the batch before.
-    before: usize,
-    /// Column of the uid.
+    /// Number of rows in the previous batch.
+    previous_rows: usize,
+    /// Index of the uid column.
     uid: Option<usize>,
 }
 
@@ -82,7 +84,7 @@ impl PackedWriter for Writer {
                 fields: stream.fields.to_vec(),
                 batch: None,
                 bytes: 0,
-                before: FIRST_ROWS,
+                previous_rows: INITIAL_ROWS,
                 uid: stream.fields.iter().position(|f| f.name == "uid"),
             });
             self.logs.len() - 1
@@ -97,40 +99,40 @@ impl PackedWriter for Writer {
 }
 
 impl Log {
-    fn push(&mut self, row: &[u8], batches: &Batches) -> io::Result<()> {
-        if let Some(owner) = &batches.owner {
-            if !owner.owns(row, &self.fields, self.uid) {
+    fn push(&mut self, row: &[u8], batches: &BatchOutput) -> io::Result<()> {
+        if let Some(ownership) = &batches.ownership {
+            if !ownership.owns(row, &self.fields, self.uid) {
                 return Ok(());
             }
             if self.path == CONN {
-                owner.connections.end();
-                if owner.hides_conn {
+                ownership.connections.end();
+                if ownership.hides_conn {
                     return Ok(());
                 }
             }
         }
-        let new = || Batch::new(&self.fields, batches.times, self.before);
+        let new = || Batch::new(&self.fields, batches.times, self.previous_rows);
         let batch = self.batch.get_or_insert_with(new);
         batch.push(row);
         self.bytes += row.len();
-        if batch.rows() >= batches.rows || self.bytes >= BATCH_BYTES {
+        if batch.rows() >= batches.max_rows || self.bytes >= BATCH_BYTES {
             return self.send(batches);
         }
         Ok(())
     }
 
-    fn send(&mut self, batches: &Batches) -> io::Result<()> {
+    fn send(&mut self, batches: &BatchOutput) -> io::Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
-        self.before = batch.rows().max(FIRST_ROWS);
+        self.previous_rows = batch.rows().max(INITIAL_ROWS);
         self.bytes = 0;
         let rows = batch.finish().map_err(io::Error::other)?;
         let batch = LogBatch { log: self.path, rows };
-        batches.to.send(Item::Batch(batch)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        batches.sender.send(Item::Batch(batch)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
-impl Owner {
-    /// Whether a row is the task's.
+impl Ownership {
+    /// Whether the task owns a row.
     fn owns(&self, row: &[u8], fields: &[Field], uid: Option<usize>) -> bool {
         let mut cells = Cells::new(row);
         let mut time = None;
@@ -154,8 +156,8 @@ impl Owner {
                 break;
             }
         }
-        // Rows of no connection, or of several.
-        let (from, to) = self.span;
-        time.is_some_and(|time| (from..to).contains(&time))
+        // A row without a connection, or of several.
+        let (start, end) = self.span;
+        time.is_some_and(|time| (start..end).contains(&time))
     }
 }

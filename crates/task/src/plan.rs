@@ -1,4 +1,4 @@
-//! Dividing captures into tasks.
+//! Division of captures into tasks.
 
 use std::fs;
 use std::num::NonZero;
@@ -21,17 +21,17 @@ use crate::Task;
 use crate::task::TaskFile;
 use crate::task::divisible;
 
-/// Seconds of packet time that a task reads before its own files: twice as long as any connection may be idle.
+/// Default warm-up of a task, in seconds of packet time: twice as long as any connection may be idle.
 pub const WARM_UP: u32 = 600;
 
-/// How captures are divided.
+/// Options of the division into tasks.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// Tasks at the most; without a number one for each file.
+    /// Maximum number of tasks; `None` makes a task for each file.
     pub tasks: Option<NonZero<u32>>,
-    /// Seconds of packet time that a task reads before its own files; `None` reads all of them, however long ago.
+    /// Warm-up before a task's own files, in seconds of packet time; `None` reads all earlier files.
     pub warm_up: Option<u32>,
-    /// Threads that read headers.
+    /// Number of threads that read packet headers.
     pub threads: usize,
 }
 
@@ -41,17 +41,17 @@ impl Default for PlanOptions {
     }
 }
 
-/// Tasks whose rows together are those of one analysis.
+/// Tasks that together return the rows of one analysis.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The tasks, in the order of time.
+    /// The tasks, in chronological order.
     pub tasks: Vec<Task>,
-    /// Logs that one analysis would write, and tasks do not, with the reason.
+    /// Logs that an analysis would write but tasks cannot, each with the reason.
     pub left_out: Vec<(&'static str, &'static str)>,
 }
 
 impl Plan {
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Value {
         let left_out = self.left_out.iter().map(|(log, why)| json!({"log": log, "why": why}));
         json!({
@@ -61,70 +61,82 @@ impl Plan {
     }
 }
 
-/// What the headers of a capture say.
+/// Summary of the packet headers of a capture.
 #[derive(Clone, Debug)]
-struct Survey {
+struct CaptureSummary {
+    /// Index among the files of the plan.
     order: usize,
     path: PathBuf,
     bytes: u64,
     packets: u64,
-    /// Time of the first packet.
+    /// Time of the first packet, in nanoseconds like the other times.
     first: i64,
     earliest: i64,
     latest: i64,
 }
 
-/// Files that overlap in time, from the first to the last.
+/// Consecutive files that overlap in time, which are in the same task.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
+    /// Range of indices of the files.
     files: (usize, usize),
-    /// Packets before.
+    /// Number of packets in earlier files.
     before: u64,
     packets: u64,
     bytes: u64,
     earliest: i64,
-    /// Time of the latest packet of this one and all before.
+    /// Time of the latest packet in this unit and all earlier ones.
     latest: i64,
 }
 
 /// Divides captures into tasks.
 ///
-/// Folders stand for the captures in them. The headers of all packets are read. Files that overlap in time are
-/// never separated.
+/// A folder stands for all captures in it. The headers of all packets are read. Files that overlap in time are in the
+/// same task.
 ///
 /// # Errors
-/// When a capture cannot be opened, a log cannot be divided, or the settings are not valid.
+/// If a capture cannot be opened, a log cannot be divided, or the settings are not valid.
 pub fn plan(paths: &[PathBuf], settings: &Settings, options: &PlanOptions) -> Result<Plan, Error> {
-    let (settings, left_out) = divided(settings)?;
+    let (settings, left_out) = divide_logs(settings)?;
     settings.options()?;
     let mut files = Vec::new();
     for path in paths {
         match path.is_dir() {
-            true => list(path, &mut files)?,
+            true => list_files(path, &mut files)?,
             false => files.push((path.clone(), true)),
         }
     }
-    let mut surveys = survey_all(&files, options.threads)?;
-    if surveys.is_empty() {
+    let mut summaries = scan_all_headers(&files, options.threads)?;
+    if summaries.is_empty() {
         let file = paths.first().cloned().unwrap_or_default();
         let found = "no packets";
         return Err(gannet_capture::Error::NotACapture { file, found }.into());
     }
-    surveys.sort_by_key(|s| (s.first, s.order));
-    let units = units(&surveys);
-    let total: u64 = units.iter().map(|u| u.bytes).sum();
-    let most = options.tasks.map_or(units.len(), |n| n.get() as usize).min(units.len());
+    summaries.sort_by_key(|s| (s.first, s.order));
+    let overlapping_units = overlapping_units(&summaries);
+    let total: u64 = overlapping_units.iter().map(|u| u.bytes).sum();
+    let max_tasks = options
+        .tasks
+        .map_or(overlapping_units.len(), |n| n.get() as usize)
+        .min(overlapping_units.len());
     let mut tasks = Vec::new();
-    let (mut from, mut done) = (0, 0_u128);
-    for to in 1..=units.len() {
-        done += u128::from(units[to - 1].bytes);
-        let left = units.len() - to;
-        let missing = most - tasks.len() - 1;
-        // In equal shares of bytes, and none without a file.
-        let share = u128::from(total) * (tasks.len() as u128 + 1) / most as u128;
-        let is_end = to == units.len() || missing > 0 && (done >= share || left <= missing);
+    let (mut from, mut done_bytes) = (0, 0_u128);
+    for to in 1..=overlapping_units.len() {
+        done_bytes += u128::from(overlapping_units[to - 1].bytes);
+        let remaining_units = overlapping_units.len() - to;
+        let remaining_tasks = max_tasks - tasks.len() - 1;
+        // Tasks have about equal shares of bytes, and at least one unit each.
+        let share = u128::from(total) * (tasks.len() as u128 + 1) / max_tasks as u128;
+        let is_end = to == overlapping_units.len()
+            || remaining_tasks > 0 && (done_bytes >= share || remaining_units <= remaining_tasks);
         if is_end {
-            tasks.push(task(&surveys, &units, (from, to), options.warm_up, &settings));
+            tasks.push(task(
+                &summaries,
+                &overlapping_units,
+                (from, to),
+                options.warm_up,
+                &settings,
+            ));
             from = to;
         }
     }
@@ -135,10 +147,10 @@ pub fn plan(paths: &[PathBuf], settings: &Settings, options: &PlanOptions) -> Re
     Ok(Plan { tasks, left_out })
 }
 
-/// The settings with the logs that tasks can write, and those that are left out.
-type Divided = (Settings, Vec<(&'static str, &'static str)>);
+/// Settings with only the logs that tasks can write, and the logs that were left out with the reasons.
+type DividedSettings = (Settings, Vec<(&'static str, &'static str)>);
 
-fn divided(settings: &Settings) -> Result<Divided, Error> {
+fn divide_logs(settings: &Settings) -> Result<DividedSettings, Error> {
     for name in settings.logs.iter().flatten() {
         let is_group = Selection::GROUPS.iter().any(|(group, _)| group == name);
         if let (false, Err(why)) = (is_group, divisible(name)) {
@@ -158,17 +170,17 @@ fn divided(settings: &Settings) -> Result<Divided, Error> {
     Ok((Settings { logs: Some(logs), ..settings.clone() }, left_out))
 }
 
-/// The files of a folder and of those in it, in the order of their names.
-fn list(folder: &Path, files: &mut Vec<(PathBuf, bool)>) -> Result<(), Error> {
+/// Lists the files of a folder recursively, in the order of their names.
+fn list_files(folder: &Path, files: &mut Vec<(PathBuf, bool)>) -> Result<(), Error> {
     let io = |source| gannet_capture::Error::Io { file: folder.to_owned(), source };
     let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
     let mut entries = entries.map_err(io)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        // Links to folders are not followed: they may lead in a circle.
+        // Symbolic links to folders are not followed, because they may form a cycle.
         match entry.file_type().map_err(io)?.is_dir() {
-            true => list(&path, files)?,
+            true => list_files(&path, files)?,
             false if path.is_file() => files.push((path, false)),
             false => {}
         }
@@ -176,8 +188,11 @@ fn list(folder: &Path, files: &mut Vec<(PathBuf, bool)>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The headers of all files; what is no capture is skipped where it was found in a folder.
-fn survey_all(files: &[(PathBuf, bool)], threads: usize) -> Result<Vec<Survey>, Error> {
+/// Reads the headers of all files. Files found in folders are skipped if they are not captures.
+fn scan_all_headers(
+    files: &[(PathBuf, bool)],
+    threads: usize,
+) -> Result<Vec<CaptureSummary>, Error> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new((Vec::new(), None::<(usize, Error)>));
     thread::scope(|scope| {
@@ -185,12 +200,12 @@ fn survey_all(files: &[(PathBuf, bool)], threads: usize) -> Result<Vec<Survey>, 
             scope.spawn(|| {
                 loop {
                     let order = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((path, is_named)) = files.get(order) else { return };
-                    let survey = survey(order, path);
+                    let Some((path, is_explicit)) = files.get(order) else { return };
+                    let scan_headers = scan_headers(order, path);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    match survey {
-                        Ok(survey) => found.0.extend(survey),
-                        Err(_) if !is_named => {}
+                    match scan_headers {
+                        Ok(scan_headers) => found.0.extend(scan_headers),
+                        Err(_) if !is_explicit => {}
                         Err(error) if found.1.as_ref().is_none_or(|(n, _)| order < *n) => {
                             found.1 = Some((order, error));
                         }
@@ -200,23 +215,23 @@ fn survey_all(files: &[(PathBuf, bool)], threads: usize) -> Result<Vec<Survey>, 
             });
         }
     });
-    let (surveys, error) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    error.map_or(Ok(surveys), |(_, error)| Err(error))
+    let (summaries, error) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    error.map_or(Ok(summaries), |(_, error)| Err(error))
 }
 
-/// What the headers of a file say, up to any damage; `None` without packets.
-fn survey(order: usize, path: &Path) -> Result<Option<Survey>, Error> {
+/// Reads the headers of a file up to any damage; returns `None` if it has no packets.
+fn scan_headers(order: usize, path: &Path) -> Result<Option<CaptureSummary>, Error> {
     let mut reader = Reader::open(path)?;
     let bytes = reader.bytes_total().ok_or_else(|| Error::Invalid {
         what: "capture for tasks",
         why: format!("{} can be read only once", path.display()),
     })?;
-    let mut survey: Option<Survey> = None;
+    let mut scan_headers: Option<CaptureSummary> = None;
     // Damage is reported by the task that reads the file.
     while let Ok(Some(batch)) = reader.next_batch() {
         for at in 0..batch.len() {
             let time = batch.time(at).unwrap_or_default().as_nanos();
-            let survey = survey.get_or_insert_with(|| Survey {
+            let scan_headers = scan_headers.get_or_insert_with(|| CaptureSummary {
                 order,
                 path: path.to_owned(),
                 bytes,
@@ -225,54 +240,55 @@ fn survey(order: usize, path: &Path) -> Result<Option<Survey>, Error> {
                 earliest: time,
                 latest: time,
             });
-            survey.packets += 1;
-            survey.earliest = survey.earliest.min(time);
-            survey.latest = survey.latest.max(time);
+            scan_headers.packets += 1;
+            scan_headers.earliest = scan_headers.earliest.min(time);
+            scan_headers.latest = scan_headers.latest.max(time);
         }
     }
-    Ok(survey)
+    Ok(scan_headers)
 }
 
-fn units(surveys: &[Survey]) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+fn overlapping_units(summaries: &[CaptureSummary]) -> Vec<Unit> {
+    let mut overlapping_units: Vec<Unit> = Vec::new();
     let mut before = 0;
-    for (i, survey) in surveys.iter().enumerate() {
-        match units.last_mut() {
-            Some(unit) if survey.earliest <= unit.latest => {
+    for (i, scan_headers) in summaries.iter().enumerate() {
+        match overlapping_units.last_mut() {
+            Some(unit) if scan_headers.earliest <= unit.latest => {
                 unit.files.1 = i + 1;
-                unit.packets += survey.packets;
-                unit.bytes += survey.bytes;
-                unit.latest = unit.latest.max(survey.latest);
+                unit.packets += scan_headers.packets;
+                unit.bytes += scan_headers.bytes;
+                unit.latest = unit.latest.max(scan_headers.latest);
             }
-            _ => units.push(Unit {
+            _ => overlapping_units.push(Unit {
                 files: (i, i + 1),
                 before,
-                packets: survey.packets,
-                bytes: survey.bytes,
-                earliest: survey.earliest,
-                latest: survey.latest,
+                packets: scan_headers.packets,
+                bytes: scan_headers.bytes,
+                earliest: scan_headers.earliest,
+                latest: scan_headers.latest,
             }),
         }
-        before += survey.packets;
+        before += scan_headers.packets;
     }
-    units
+    overlapping_units
 }
 
 fn task(
-    surveys: &[Survey],
-    units: &[Unit],
+    summaries: &[CaptureSummary],
+    overlapping_units: &[Unit],
     (from, to): (usize, usize),
     warm_up: Option<u32>,
     settings: &Settings,
 ) -> Task {
-    let (first, last) = (units[from], units[to - 1]);
-    let warm = warm_up.map_or(i64::MIN, |seconds| {
+    let (first, last) = (overlapping_units[from], overlapping_units[to - 1]);
+    let warm_up_start = warm_up.map_or(i64::MIN, |seconds| {
         first.earliest.saturating_sub(i64::from(seconds) * 1_000_000_000)
     });
-    let start = units[units.partition_point(|u| u.latest < warm).min(from)];
-    let files = surveys[start.files.0..].iter().enumerate().map(|(i, survey)| TaskFile {
-        path: survey.path.clone(),
-        bytes: survey.bytes,
+    let start = overlapping_units
+        [overlapping_units.partition_point(|u| u.latest < warm_up_start).min(from)];
+    let files = summaries[start.files.0..].iter().enumerate().map(|(i, scan_headers)| TaskFile {
+        path: scan_headers.path.clone(),
+        bytes: scan_headers.bytes,
         is_own: (first.files.0..last.files.1).contains(&(start.files.0 + i)),
     });
     Task {
@@ -280,11 +296,11 @@ fn task(
         of: 0,
         files: files.collect(),
         before: start.before,
-        // Packets count from 1.
+        // Packet numbers begin at 1.
         packets: (first.before + 1, last.before + last.packets + 1),
         span: (
             if from == 0 { i64::MIN } else { first.earliest },
-            units.get(to).map_or(i64::MAX, |next| next.earliest),
+            overlapping_units.get(to).map_or(i64::MAX, |next| next.earliest),
         ),
         settings: settings.clone(),
     }

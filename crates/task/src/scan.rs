@@ -1,4 +1,4 @@
-//! An analysis in a thread of its own.
+//! An analysis that runs in its own thread.
 
 use std::io;
 use std::num::NonZero;
@@ -23,23 +23,23 @@ use gannet_log::Format;
 
 use crate::Error;
 use crate::Settings;
-use crate::output::Batches;
-use crate::output::Owner;
+use crate::output::BatchOutput;
+use crate::output::Ownership;
 use crate::unanswered::check_answered;
 
-/// Batches that wait for the caller at the most.
-const WAITING: usize = 2;
-/// Captures of fewer bytes are analysed by one thread.
-const SMALL: u64 = 4 << 20;
-/// Batches of packets after which a task asks whether its connections have ended.
-const ASK_EVERY: u64 = 64;
+/// Maximum number of batches queued for the caller.
+const MAX_QUEUED: usize = 2;
+/// Size in bytes below which captures are analysed by one thread.
+const MAX_SINGLE_THREADED: u64 = 4 << 20;
+/// Number of packet batches after which a task checks whether its connections have ended.
+const CHECK_INTERVAL: u64 = 64;
 
 /// Rows of a log.
 #[derive(Clone, Debug)]
 pub struct LogBatch {
-    /// The log.
+    /// Name of the log.
     pub log: &'static str,
-    /// Its rows.
+    /// The rows.
     pub rows: RecordBatch,
 }
 
@@ -48,9 +48,9 @@ pub struct LogBatch {
 pub enum Next {
     /// Rows of a log.
     Batch(LogBatch),
-    /// A capture could not be read to its end; the analysis continues with the others.
+    /// A capture could not be read completely; the analysis continues with the others.
     Damage(gannet_capture::Error),
-    /// Nothing has come in the time that was given.
+    /// The timeout has passed.
     Nothing,
     /// All rows have been returned.
     End(Box<Statistics>),
@@ -59,81 +59,85 @@ pub enum Next {
 pub(crate) enum Item {
     Batch(LogBatch),
     Damage(gannet_capture::Error),
-    End(Result<Ended, Error>),
+    End(Result<Outcome, Error>),
 }
 
-/// The end of an analysis: its statistics and remarks.
-type Ended = (Box<Statistics>, Vec<String>);
+/// Result of an analysis: its statistics, and messages about the filter.
+type Outcome = (Box<Statistics>, Vec<String>);
 
-/// An analysis in a thread of its own, whose rows are taken from here. It ends when this is dropped.
+/// An analysis that runs in its own thread and returns rows. It ends when this is dropped.
 ///
-/// At any time two batches wait, one for each log is being filled, and the caller has one: each has up to
-/// [`Settings::batch_rows`] rows, and about four megabytes.
+/// At any time up to two batches are queued, one per log is being filled, and the caller has one. Each has up to
+/// [`Settings::batch_rows`] rows and about 4 MiB.
 #[derive(Debug)]
 pub struct Scan {
-    from: Receiver<Item>,
+    receiver: Receiver<Item>,
     stop: Arc<AtomicBool>,
     is_over: bool,
     remarks: Vec<String>,
 }
 
-/// What a task adds to an analysis.
-pub(crate) struct Part {
-    pub(crate) owner: Owner,
-    /// Number of the packet behind the last that is the task's own.
+/// The part of an analysis that a task is responsible for.
+pub(crate) struct TaskScope {
+    pub(crate) ownership: Ownership,
+    /// Number of the packet after the task's last own packet.
     pub(crate) end: u64,
-    /// The files of those packets: of others, damage is not reported.
+    /// The task's own files; damage of other files is not reported.
     pub(crate) files: Vec<PathBuf>,
 }
 
 impl Scan {
-    /// Begins. The captures are opened in the thread of the analysis.
+    /// Starts an analysis. `open` is called in the thread of the analysis.
     ///
     /// # Errors
-    /// When the settings are not valid.
+    /// If the settings are not valid.
     pub fn start(
         settings: &Settings,
         open: impl FnOnce() -> Result<Stream, Error> + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::with_part(settings, open, None)
+        Self::with_scope(settings, open, None)
     }
 
-    pub(crate) fn with_part(
+    pub(crate) fn with_scope(
         settings: &Settings,
         open: impl FnOnce() -> Result<Stream, Error> + Send + 'static,
-        part: Option<Part>,
+        scope: Option<TaskScope>,
     ) -> Result<Self, Error> {
         let mut options = settings.options()?;
-        let (to, from) = sync_channel(WAITING);
-        let owner = part.as_ref().map(|part| part.owner.clone());
-        let batches =
-            Batches { to: to.clone(), rows: settings.batch_rows, times: settings.times, owner };
+        let (sender, receiver) = sync_channel(MAX_QUEUED);
+        let ownership = scope.as_ref().map(|scope| scope.ownership.clone());
+        let batches = BatchOutput {
+            sender: sender.clone(),
+            max_rows: settings.batch_rows,
+            times: settings.times,
+            ownership,
+        };
         options.logs.format = Format::Packed;
         options.logs.outputs = vec![Arc::new(batches)];
-        if let Some(part) = &part {
-            options.connection_observer = Some(part.owner.connections.clone());
+        if let Some(scope) = &scope {
+            options.connection_observer = Some(scope.ownership.connections.clone());
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let stops = Arc::clone(&stop);
+        let stop_flag = Arc::clone(&stop);
         let threads = settings.threads;
         let work = move || {
-            let end = analyse(options, threads, open, part.as_ref(), (&to, &stops));
-            // A receiver that is gone needs no end.
-            let _ = to.send(Item::End(end));
+            let end = analyse(options, threads, open, scope.as_ref(), (&sender, &stop_flag));
+            // Sending fails if the `Scan` is dropped.
+            let _ = sender.send(Item::End(end));
         };
         thread::Builder::new().name("gannet".into()).spawn(work)?;
-        Ok(Self { from, stop, is_over: false, remarks: Vec::new() })
+        Ok(Self { receiver, stop, is_over: false, remarks: Vec::new() })
     }
 
-    /// What comes next, waiting for it no longer than this.
+    /// Returns the next item; waits for it at most this long.
     ///
     /// # Errors
-    /// When a capture cannot be opened, or the analysis fails; that is the end of it.
-    pub fn next(&mut self, wait: Duration) -> Result<Next, Error> {
+    /// If a capture cannot be opened, or the analysis fails; the scan has ended then.
+    pub fn next(&mut self, timeout: Duration) -> Result<Next, Error> {
         if self.is_over {
             return Ok(Next::End(Box::default()));
         }
-        match self.from.recv_timeout(wait) {
+        match self.receiver.recv_timeout(timeout) {
             Ok(Item::Batch(batch)) => Ok(Next::Batch(batch)),
             Ok(Item::Damage(error)) => Ok(Next::Damage(error)),
             Err(RecvTimeoutError::Timeout) => Ok(Next::Nothing),
@@ -143,7 +147,7 @@ impl Scan {
                 self.remarks = remarks;
                 Ok(Next::End(statistics))
             }
-            // The thread panicked, which its message says.
+            // The thread panicked; the panic hook has reported that.
             Err(RecvTimeoutError::Disconnected) => {
                 self.is_over = true;
                 Err(io::Error::other("its thread ended").into())
@@ -151,7 +155,7 @@ impl Scan {
         }
     }
 
-    /// A sentence for each link type for which the filter has no answer; complete at the end.
+    /// A message for each link type to which the filter does not apply; available after [`Next::End`].
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
@@ -159,13 +163,13 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        // The thread sees either this, or that its channel is closed.
+        // The thread detects either this flag or the closed channel.
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-impl Part {
-    /// Whether this task reports the damage of a file.
+impl TaskScope {
+    /// Whether the task reports an error of a file.
     fn reports(&self, error: &gannet_capture::Error) -> bool {
         use gannet_capture::Error as E;
         match error {
@@ -183,13 +187,13 @@ fn analyse(
     mut options: Options,
     threads: Option<NonZero<u8>>,
     open: impl FnOnce() -> Result<Stream, Error>,
-    part: Option<&Part>,
-    (to, stop): (&SyncSender<Item>, &AtomicBool),
-) -> Result<Ended, Error> {
+    scope: Option<&TaskScope>,
+    (sender, stop): (&SyncSender<Item>, &AtomicBool),
+) -> Result<Outcome, Error> {
     let mut stream = open()?;
-    // Clones share the counters of packets without an answer.
+    // Clones share the counters of packets to which the filter does not apply.
     let filter = options.filter.clone();
-    let is_small = stream.bytes_total().is_some_and(|bytes| bytes < SMALL);
+    let is_small = stream.bytes_total().is_some_and(|bytes| bytes < MAX_SINGLE_THREADED);
     options.threads = match threads {
         Some(threads) => threads.get().into(),
         None if is_small => 1,
@@ -201,37 +205,37 @@ fn analyse(
     }
     let mut engine = Engine::new(options);
     let mut batches = 0_u64;
-    let mut failed = Ok(());
+    let mut result = Ok(());
     while !stop.load(Ordering::Relaxed) {
         match stream.next_batch() {
             Ok(Some(batch)) => {
-                failed = engine.batch(&batch);
+                result = engine.batch(&batch);
                 let next = batch.get(0).map_or(0, |first| first.number + batch.len() as u64);
                 batches += 1;
-                if let Some(Part { owner: Owner { connections, .. }, end, .. }) = part
+                if let Some(TaskScope { ownership: Ownership { connections, .. }, end, .. }) = scope
                     && next >= *end
-                    && (batches.is_multiple_of(ASK_EVERY) || connections.live() == 0)
+                    && (batches.is_multiple_of(CHECK_INTERVAL) || connections.live() == 0)
                 {
-                    failed = failed.and_then(|()| engine.flush());
+                    result = result.and_then(|()| engine.flush());
                     if connections.live() == 0 {
                         break;
                     }
                 }
-                if failed.is_err() {
+                if result.is_err() {
                     break;
                 }
             }
             Ok(None) => break,
             Err(error) => {
-                let is_reported = part.is_none_or(|part| part.reports(&error));
-                if is_reported && to.send(Item::Damage(error)).is_err() {
+                let is_reported = scope.is_none_or(|scope| scope.reports(&error));
+                if is_reported && sender.send(Item::Damage(error)).is_err() {
                     break;
                 }
             }
         }
     }
     let finished = engine.finish();
-    failed?;
+    result?;
     let statistics = Box::new(finished?.0);
     let remarks = match &filter {
         Some(filter) => check_answered(filter, statistics.packets)?,

@@ -1,4 +1,4 @@
-//! What is analysed, and how: settings that can be written as JSON.
+//! Options of an analysis, which can be written as JSON.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use serde_json::json;
 
 use crate::Error;
 
-/// Rows of a batch where nothing else is asked for.
+/// Default maximum number of rows in a batch.
 const BATCH_ROWS: usize = 16 << 10;
 
-/// What is analysed, and how. The default is what `gannet analyze` does.
+/// Options of an analysis. The defaults are those of `gannet analyze`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The logs, and groups of them; without a list the usual ones.
+    /// Logs and groups of logs; `None` selects the default logs.
     pub logs: Option<Vec<String>>,
-    /// Optional columns.
+    /// Optional columns to write.
     pub columns: Vec<String>,
-    /// Only packets that match are analysed.
+    /// Filter; only packets that match are analysed.
     pub filter: Option<String>,
     /// Do not verify checksums.
     pub ignore_checksums: bool,
-    /// Networks that count as local; without a list the private ones.
+    /// Local networks; `None` stands for the private networks.
     pub local_nets: Option<Vec<String>>,
-    /// Hash the contents of all files.
+    /// Compute hashes of all files.
     pub hash_files: bool,
-    /// Follow what LDAP and PostgreSQL carry.
+    /// Analyse the protocols that LDAP and PostgreSQL carry.
     pub inner_protocols: bool,
     /// Seed of uids.
     pub seed: u64,
     /// Seed of Community IDs.
     pub community_seed: u16,
-    /// Threads that analyse: without a number one a core, and one for small captures. Not in the JSON.
+    /// Number of analysis threads; `None` stands for one per core, and one thread for small captures. Not in the JSON.
     pub threads: Option<NonZero<u8>>,
-    /// Rows of a batch at the most. Not in the JSON.
+    /// Maximum number of rows in a batch. Not in the JSON.
     pub batch_rows: usize,
-    /// Unit of points in time.
+    /// Unit of timestamps.
     pub times: TimeUnit,
 }
 
@@ -67,10 +67,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The options of an analysis.
+    /// Converts to the options of an engine.
     ///
     /// # Errors
-    /// When a log or column does not exist, or a filter or network is not valid.
+    /// If a log or column does not exist, or a filter or network is not valid.
     pub fn options(&self) -> Result<Options, Error> {
         for name in self.logs.iter().flatten() {
             let is_group = Selection::GROUPS.iter().any(|(group, _)| group == name);
@@ -79,8 +79,8 @@ impl Settings {
             }
         }
         for name in &self.columns {
-            let is = |f: &Field| f.optional && f.name == name;
-            if !gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is)) {
+            let matches_name = |f: &Field| f.optional && f.name == name;
+            if !gannet_engine::schemas().iter().any(|s| s.fields.iter().any(matches_name)) {
                 return Err(Error::NoColumn(name.clone()));
             }
         }
@@ -108,7 +108,7 @@ impl Settings {
         })
     }
 
-    /// Names of the logs that are written, in the order of their names.
+    /// Names of the logs that are written, sorted.
     pub fn paths(&self) -> Vec<&'static str> {
         let selection = self.selection();
         let schemas = gannet_engine::schemas();
@@ -119,7 +119,7 @@ impl Settings {
         self.logs.as_ref().map_or_else(Selection::default, Selection::of)
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Value {
         json!({
             "logs": self.logs,
@@ -135,10 +135,10 @@ impl Settings {
         })
     }
 
-    /// From JSON; what is missing has its default.
+    /// Converts from JSON; missing values have their defaults.
     ///
     /// # Errors
-    /// When a value has another type, or a name is not known.
+    /// If a value has a wrong type, or a name is unknown.
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let mut settings = Self::default();
         let invalid = |why: String| Error::Invalid { what: "set of settings", why };
@@ -186,7 +186,7 @@ impl Settings {
 /// The columns of a log with these settings.
 ///
 /// # Errors
-/// When there is no such log.
+/// If the log does not exist.
 pub fn fields_of(log: &str, settings: &Settings) -> Result<Vec<Field>, Error> {
     let schemas = gannet_engine::schemas();
     let schema = schemas.into_iter().find(|s| s.path == log);
@@ -195,10 +195,10 @@ pub fn fields_of(log: &str, settings: &Settings) -> Result<Vec<Field>, Error> {
     Ok(fields)
 }
 
-/// The Arrow schema of a log with these settings: that of its batches.
+/// The Arrow schema of a log's batches with these settings.
 ///
 /// # Errors
-/// When there is no such log.
+/// If the log does not exist.
 pub fn schema_of(log: &str, settings: &Settings) -> Result<Arc<Schema>, Error> {
     Ok(Arc::new(gannet_columns::schema(&fields_of(log, settings)?, settings.times)))
 }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_come_back_from_json() {
+    fn settings_round_trip_as_json() {
         let settings = Settings {
             logs: Some(vec!["conn".into(), "dns".into()]),
             filter: Some("tcp".into()),

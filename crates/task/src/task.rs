@@ -1,4 +1,4 @@
-//! One task of several.
+//! A task of a plan.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use serde_json::json;
 use crate::Error;
 use crate::Scan;
 use crate::Settings;
-use crate::births::Owned;
-use crate::output::Owner;
-use crate::scan::Part;
+use crate::births::OwnedConnections;
+use crate::output::Ownership;
+use crate::scan::TaskScope;
 
-/// Version of the JSON.
+/// Version of the JSON format.
 const VERSION: u64 = 1;
 
-/// Logs with a uid that are about all of the traffic nonetheless, and others whose reason is their own.
+/// Logs that cannot be divided although they have a uid, or for another reason than logs without a uid.
 const INDIVISIBLE: [(&str, &str); 11] = [
     ("capture_loss", "it is about all of the traffic at once"),
     ("dhcp", "its rows join the messages of several connections"),
@@ -35,10 +35,10 @@ const INDIVISIBLE: [(&str, &str); 11] = [
     ("x509", "a certificate has one row, in however many connections it was"),
 ];
 
-/// Whether tasks can write a log: those whose rows each are of one connection.
+/// Checks that tasks can write a log, which requires that each row belongs to one connection.
 ///
 /// # Errors
-/// Why they cannot.
+/// The reason why they cannot.
 pub fn divisible(log: &str) -> Result<(), &'static str> {
     if let Some((_, why)) = INDIVISIBLE.iter().find(|(name, _)| *name == log) {
         return Err(why);
@@ -54,38 +54,39 @@ pub fn divisible(log: &str) -> Result<(), &'static str> {
 /// A file that a task reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its size when the tasks were planned.
+    /// Size when the tasks were planned, in bytes.
     pub bytes: u64,
-    /// Whether connections that begin in it are the task's.
+    /// Whether the task owns the connections that begin in the file.
     pub is_own: bool,
 }
 
-/// A part of an analysis that can be run anywhere, any number of times, with the same rows.
+/// A part of an analysis, which can run on any machine and be repeated with the same rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its number, from 0.
+    /// Index of the task, from 0.
     pub index: usize,
-    /// Tasks of the plan.
+    /// Number of tasks in the plan.
     pub of: usize,
-    /// What it reads, in the order of time: what precedes its own files, those, and what follows.
+    /// Files of the warm-up, own files and files of the run-on, in chronological order.
     pub files: Vec<TaskFile>,
-    /// Packets of the whole stream before the first of them.
+    /// Number of packets of the whole stream before the first file.
     pub before: u64,
-    /// Numbers of its own packets: the first, and the one behind the last.
+    /// Packet numbers of the own files: start (inclusive) and end (exclusive).
     pub packets: (u64, u64),
-    /// Nanoseconds since 1970 from which and up to which it has rows that name no connection.
+    /// Start (inclusive) and end (exclusive) of the time in which it owns rows without a connection, in nanoseconds
+    /// since 1970.
     pub span: (i64, i64),
-    /// What is analysed.
+    /// Options of the analysis.
     pub settings: Settings,
 }
 
 impl Task {
-    /// Begins the analysis.
+    /// Starts the analysis.
     ///
     /// # Errors
-    /// When a file is not what it was when the tasks were planned, or the settings are not valid.
+    /// If a file has changed since the tasks were planned, or the settings are not valid.
     pub fn scan(&self) -> Result<Scan, Error> {
         for file in &self.files {
             let read = fs::metadata(&file.path);
@@ -96,16 +97,16 @@ impl Task {
                 return Err(Error::Changed { file, planned, now });
             }
         }
-        let wants_conn = self.settings.paths().contains(&"conn");
+        let has_conn = self.settings.paths().contains(&"conn");
         let mut settings = self.settings.clone();
-        if !wants_conn {
+        if !has_conn {
             settings.logs.get_or_insert_default().push("conn".to_owned());
         }
-        let part = Part {
-            owner: Owner {
-                connections: Arc::new(Owned::new(self.packets.0..self.packets.1)),
+        let scope = TaskScope {
+            ownership: Ownership {
+                connections: Arc::new(OwnedConnections::new(self.packets.0..self.packets.1)),
                 span: self.span,
-                hides_conn: !wants_conn,
+                hides_conn: !has_conn,
             },
             end: self.packets.1,
             files: self.files.iter().filter(|f| f.is_own).map(|f| f.path.clone()).collect(),
@@ -118,10 +119,10 @@ impl Task {
             stream.set_packets_before(before);
             Ok(stream)
         };
-        Scan::with_part(&settings, open, Some(part))
+        Scan::with_scope(&settings, open, Some(scope))
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Value {
         let file = |f: &TaskFile| json!({"path": f.path, "bytes": f.bytes, "own": f.is_own});
         json!({
@@ -136,14 +137,14 @@ impl Task {
         })
     }
 
-    /// From JSON.
+    /// Converts from JSON.
     ///
     /// # Errors
-    /// When it is no task of this version.
+    /// If it is not a task of this version.
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let invalid = |name: &str| Error::Invalid { what: "task", why: name.to_owned() };
         if value["gannet_task"].as_u64() != Some(VERSION) {
-            return Err(invalid("it is of another version of gannet, or something else"));
+            return Err(invalid("it is not a task, or one of another version of gannet"));
         }
         let number = |v: &Value, name| v.as_u64().ok_or_else(|| invalid(name));
         let time = |v: &Value| v.as_i64().ok_or_else(|| invalid("span"));

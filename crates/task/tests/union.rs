@@ -1,7 +1,7 @@
-//! The rows of all tasks together are those of one run, and a task that runs again has the same rows: of
-//! generated traffic and of the captures of the conformance corpus, which is next to the project (or where
-//! `GANNET_SHARED` says), each cut into files that follow each other. Without the corpus this says so.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! The union of the rows of all tasks equals the rows of one run, and a repeated task returns the same rows: for
+//! generated traffic and for captures of the conformance corpus, which is next to the project or at `GANNET_SHARED`,
+//! each split into consecutive files. A message is printed if the corpus is missing.
+// Tests may unwrap and print; Clippy allows that only in functions marked as tests.
 #![allow(clippy::print_stderr, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use gannet_capture::Reader;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
-use gannet_columns::rows_of;
+use gannet_columns::pack_rows;
 use gannet_log::PackedRows;
 use gannet_log::RowPacker;
 use gannet_task::Next;
@@ -27,32 +27,32 @@ use gannet_task::Settings;
 use gannet_task::Task;
 use gannet_task::plan;
 
-/// Files that a capture is cut into.
+/// Number of files that a capture is split into.
 const FILES: u64 = 7;
-/// Numbers of tasks.
+/// Tested numbers of tasks.
 const TASKS: [u32; 3] = [1, 2, 7];
-/// Captures of the corpus beyond this size are left out, and of the others every fifth is taken.
-const MOST: u64 = 1 << 20;
+/// Maximum size of a capture of the corpus, in bytes; larger ones are left out.
+const MAX_SIZE: u64 = 1 << 20;
 const EVERY: usize = 5;
 
 /// The rows of each log, sorted.
 type Rows = BTreeMap<&'static str, Vec<String>>;
 
 #[derive(Debug, Default)]
-struct Got {
+struct Received {
     rows: Rows,
     damage: Vec<String>,
 }
 
-impl Got {
-    fn take(&mut self, mut scan: Scan) {
+impl Received {
+    fn collect(&mut self, mut scan: Scan) {
         loop {
             match scan.next(Duration::from_secs(60)).unwrap() {
                 Next::Batch(batch) => {
                     let rows = self.rows.entry(batch.log).or_default();
                     let order: Vec<_> = (0..batch.rows.num_rows()).collect();
                     let mut packer = RowPacker::default();
-                    rows_of(&batch.rows, &order, &mut packer).unwrap();
+                    pack_rows(&batch.rows, &order, &mut packer).unwrap();
                     let text = |row: &[u8]| row.escape_ascii().to_string();
                     rows.extend(PackedRows::new(packer.rows()).map(text));
                 }
@@ -66,16 +66,16 @@ impl Got {
     }
 }
 
-fn whole(files: &[PathBuf], settings: &Settings) -> Got {
+fn run_whole(files: &[PathBuf], settings: &Settings) -> Received {
     let files = files.to_vec();
     let open = move || Ok(Stream::open(&files, gannet_capture::Options::default())?);
-    let mut got = Got::default();
-    got.take(Scan::start(settings, open).unwrap());
-    got
+    let mut received = Received::default();
+    received.collect(Scan::start(settings, open).unwrap());
+    received
 }
 
-/// Cuts a capture into files of about as many packets each. `None` where it cannot be written as pcap.
-fn cut(capture: &Path, dir: &Path) -> Option<Vec<PathBuf>> {
+/// Splits a capture into files of about equal numbers of packets. `None` if it cannot be written as pcap.
+fn split(capture: &Path, dir: &Path) -> Option<Vec<PathBuf>> {
     let packets = gannet_capture::Info::open(capture).ok()?.packets;
     let each = packets / FILES + 1;
     let mut reader = Reader::open(capture).ok()?;
@@ -97,37 +97,37 @@ fn cut(capture: &Path, dir: &Path) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Compares tasks with one run; returns how many tasks there were at the most.
-fn compare(files: &[PathBuf], what: &str) -> usize {
+/// Compares tasks with one run; returns the maximum number of tasks.
+fn compare(files: &[PathBuf], name: &str) -> usize {
     let all = Settings { threads: NonZero::new(1), ..Settings::default() };
-    let mut most = 0;
-    let mut one = None::<Got>;
+    let mut max_tasks = 0;
+    let mut single = None::<Received>;
     for tasks in TASKS {
         let options = PlanOptions { tasks: NonZero::new(tasks), ..PlanOptions::default() };
         let plan = plan(files, &all, &options).unwrap();
         assert!(plan.tasks.len() <= tasks as usize);
-        most = most.max(plan.tasks.len());
-        let one = one.get_or_insert_with(|| whole(files, &plan.tasks[0].settings));
-        let mut union = Got::default();
+        max_tasks = max_tasks.max(plan.tasks.len());
+        let single = single.get_or_insert_with(|| run_whole(files, &plan.tasks[0].settings));
+        let mut union = Received::default();
         for task in &plan.tasks {
             let text = task.to_json().to_string();
             let task = Task::from_json(&serde_json::from_str(&text).unwrap()).unwrap();
-            union.take(task.scan().unwrap());
+            union.collect(task.scan().unwrap());
         }
-        assert_eq!(union.damage, one.damage, "{what}: {tasks} tasks");
-        for (log, rows) in &one.rows {
-            let got = union.rows.get(log).map_or(&[][..], Vec::as_slice);
-            let missing = rows.iter().find(|row| got.binary_search(row).is_err());
-            let extra = got.iter().find(|row| rows.binary_search(row).is_err());
-            let counts = (got.len(), rows.len());
+        assert_eq!(union.damage, single.damage, "{name}: {tasks} tasks");
+        for (log, rows) in &single.rows {
+            let received = union.rows.get(log).map_or(&[][..], Vec::as_slice);
+            let missing = rows.iter().find(|row| received.binary_search(row).is_err());
+            let extra = received.iter().find(|row| rows.binary_search(row).is_err());
+            let counts = (received.len(), rows.len());
             assert!(
-                got == rows,
-                "{what}: {tasks} tasks: {log}: {counts:?} rows\nmissing {missing:?}\nextra {extra:?}"
+                received == rows,
+                "{name}: {tasks} tasks: {log}: {counts:?} rows\nmissing {missing:?}\nextra {extra:?}"
             );
         }
-        assert!(union.rows.keys().eq(one.rows.keys()), "{what}: {tasks} tasks: other logs");
+        assert!(union.rows.keys().eq(single.rows.keys()), "{name}: {tasks} tasks: other logs");
     }
-    most
+    max_tasks
 }
 
 fn folder(name: &str) -> PathBuf {
@@ -137,13 +137,13 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn tasks_make_the_rows_of_one_run_of_generated_traffic() {
+fn tasks_return_the_rows_of_one_run_of_generated_traffic() {
     let dir = folder("synth");
     let capture = dir.join("whole.pcap");
     let mut writer = Writer::create(&capture, WriteOptions::default()).unwrap();
     gannet_synth::traffic::mixed(400, 1).write(&mut writer).unwrap();
     writer.finish().unwrap();
-    let files = cut(&capture, &dir).unwrap();
+    let files = split(&capture, &dir).unwrap();
     assert_eq!(files.len() as u64, FILES);
     assert_eq!(compare(&files, "mixed"), FILES as usize);
     fs::remove_dir_all(dir).unwrap();
@@ -153,8 +153,8 @@ fn tasks_make_the_rows_of_one_run_of_generated_traffic() {
 fn connections_may_be_longer_than_files_and_than_the_warm_up() {
     let dir = folder("long");
     let mut files = Vec::new();
-    // Every file has a quarter of an hour: packets of connections that began in the first, one a minute, and of
-    // others that have one packet.
+    // Every file has 15 minutes: a packet per minute of connections that began in the first file, and connections of
+    // one packet.
     for file in 0..FILES {
         let path = dir.join(format!("{file}.pcap"));
         let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
@@ -203,42 +203,43 @@ fn connections_may_be_longer_than_files_and_than_the_warm_up() {
     let settings = Settings { ignore_checksums: true, ..Settings::default() };
     let plan = plan(&files, &settings, &PlanOptions::default()).unwrap();
     assert_eq!(plan.tasks.len(), FILES as usize);
-    // The warm-up of ten minutes is in the file before.
+    // The warm-up of ten minutes is in the previous file.
     assert_eq!(plan.tasks[3].files.first().unwrap().path, files[2]);
-    let one = whole(&files, &plan.tasks[0].settings);
-    let mut union = Got::default();
-    plan.tasks.iter().for_each(|task| union.take(task.scan().unwrap()));
-    assert!(one.rows["conn"].len() > 100);
-    assert_eq!(union.rows, one.rows);
-    // A task that is run again has the same rows.
-    let (mut first, mut second) = (Got::default(), Got::default());
-    first.take(plan.tasks[2].scan().unwrap());
-    second.take(plan.tasks[2].scan().unwrap());
+    let single = run_whole(&files, &plan.tasks[0].settings);
+    let mut union = Received::default();
+    plan.tasks.iter().for_each(|task| union.collect(task.scan().unwrap()));
+    assert!(single.rows["conn"].len() > 100);
+    assert_eq!(union.rows, single.rows);
+    // A repeated task has the same rows.
+    let (mut first, mut second) = (Received::default(), Received::default());
+    first.collect(plan.tasks[2].scan().unwrap());
+    second.collect(plan.tasks[2].scan().unwrap());
     assert_eq!(first.rows, second.rows);
     fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
-fn tasks_make_the_rows_of_one_run_of_the_corpus() {
+fn tasks_return_the_rows_of_one_run_of_the_corpus() {
     let all = gannet_synth::corpus::captures(&["conformance/captures"]);
-    let own = folder("corpus");
+    let work_dir = folder("corpus");
     let mut divided = 0;
-    for (i, capture) in all.iter().filter(|c| fs::metadata(c).unwrap().len() < MOST).enumerate() {
-        let dir = own.join(i.to_string());
+    for (i, capture) in all.iter().filter(|c| fs::metadata(c).unwrap().len() < MAX_SIZE).enumerate()
+    {
+        let dir = work_dir.join(i.to_string());
         fs::create_dir_all(&dir).unwrap();
         if i % EVERY == 0
-            && let Some(files) = cut(capture, &dir)
+            && let Some(files) = split(capture, &dir)
         {
             divided += usize::from(compare(&files, &capture.display().to_string()) > 1);
         }
         fs::remove_dir_all(dir).unwrap();
     }
     assert!(divided > 20, "{divided} captures were divided");
-    fs::remove_dir_all(own).unwrap();
+    fs::remove_dir_all(work_dir).unwrap();
 }
 
 #[test]
-fn what_cannot_be_divided_is_refused() {
+fn indivisible_logs_and_changed_files_are_refused() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap");
     let with = |logs: &[&str]| Settings {
         logs: Some(logs.iter().map(|&l| l.to_owned()).collect()),

@@ -1,12 +1,12 @@
-//! Threads that work for an owner: how they start, how their panics reach the owner, and how they end.
+//! Threads with an owner: start, propagation of panics to the owner, and end.
 //!
 //! * [`Workers`] are threads that share state with their owner: the shards of an analysis, the threads of a pipeline,
-//!   the decoders of zstd blocks, the readahead of a mapped file. What they do next is their own affair.
-//! * A [`Partner`] is one thread that exchanges messages with its owner: the decoder of gzip, the encoder of a capture.
-//! * [`OnPanic`] wakes those who would wait for a thread that has panicked.
+//!   the decoders of zstd blocks, the readahead of a mapped file. They do not receive messages.
+//! * A [`Partner`] is a thread that exchanges messages with its owner: the decoder of gzip, the encoder of a capture.
+//! * [`OnPanic`] wakes threads that would wait for a thread that has panicked.
 //!
-//! An owner that is dropped waits for its threads. It has to let them end first: by a flag that they test, or, for a
-//! [`Partner`], by the channels, which are closed then.
+//! An owner that is dropped waits for its threads. It must make them end first: with a flag that they test, or, for a
+//! [`Partner`], by closing the channels, which happens on drop.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,7 +34,7 @@ use std::thread::JoinHandle;
 
 pub use crate::partner::Partner;
 
-/// Threads of one owner, each with a result.
+/// Threads of an owner, each of which returns a result.
 #[derive(Debug)]
 pub struct Workers<T = ()> {
     threads: Vec<JoinHandle<T>>,
@@ -50,7 +50,7 @@ impl<T: Send + 'static> Workers<T> {
     /// Starts a thread. Debuggers and `top -H` show the first 15 bytes of its name.
     ///
     /// # Errors
-    /// If the system has no further thread.
+    /// If the system cannot start a further thread.
     pub fn start(
         &mut self,
         name: impl Into<String>,
@@ -62,12 +62,12 @@ impl<T: Send + 'static> Workers<T> {
 }
 
 impl<T> Workers<T> {
-    /// Number of threads that were started and not joined.
+    /// Number of threads that were started and not joined yet.
     pub fn count(&self) -> usize {
         self.threads.len()
     }
 
-    /// Wakes the threads that have parked themselves.
+    /// Unparks all threads.
     pub fn unpark(&self) {
         self.threads.iter().for_each(|thread| thread.thread().unpark());
     }
@@ -75,13 +75,13 @@ impl<T> Workers<T> {
     /// Waits for the end of all threads; returns their results in the order in which they started.
     ///
     /// # Panics
-    /// If a thread has panicked, with its panic.
+    /// If a thread has panicked, with the same payload.
     pub fn join(&mut self) -> Vec<T> {
         let joined = self.threads.drain(..).map(JoinHandle::join);
         joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     }
 
-    /// Leaves the threads to end by themselves: nothing waits for them any more.
+    /// Detaches the threads: nothing waits for their end.
     pub fn detach(&mut self) {
         self.threads.clear();
     }
@@ -90,13 +90,13 @@ impl<T> Workers<T> {
 impl<T> Drop for Workers<T> {
     fn drop(&mut self) {
         for thread in self.threads.drain(..) {
-            // A panic was reported when it happened, and its owner ends.
+            // The panic hook has reported a panic already.
             let _ = thread.join();
         }
     }
 }
 
-/// Calls a function when it is dropped by a panic, so that no other thread waits for this one.
+/// Calls a function if it is dropped by a panic, so that other threads do not wait for this one.
 #[derive(Debug)]
 pub struct OnPanic<F: Fn()>(pub F);
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_the_order_of_starts() {
+    fn results_are_in_the_order_of_starts() {
         let mut workers = Workers::default();
         for n in 0..10 {
             workers.start("number", move || n).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_the_owner_and_those_who_wait() {
+    fn a_panic_reaches_the_owner_and_waiting_threads() {
         let seen = Arc::new(AtomicBool::new(false));
         let mut workers = Workers::<()>::default();
         let flag = Arc::clone(&seen);

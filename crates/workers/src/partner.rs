@@ -10,39 +10,40 @@ use std::thread::Builder;
 use std::thread::JoinHandle;
 use std::thread::Result;
 
-/// A thread that receives messages from its owner and sends others back, in the order in which it likes.
+/// A thread that receives messages from its owner and sends messages back, in any order.
 ///
-/// Memory is bounded by the number of buffers that the owner lets circulate: neither side makes more of them. The owner
-/// closes both channels when it is dropped, and waits for the thread.
+/// The channels are unbounded: memory is bounded if the owner sends a fixed number of buffers back and forth. Dropping
+/// the `Partner` closes both channels and waits for the thread.
 #[derive(Debug)]
 pub struct Partner<A, B, T = ()> {
-    // `None` once the thread is to end.
+    // `None` after the thread was requested to end.
     sender: Option<Sender<A>>,
     receiver: Option<Receiver<B>>,
     thread: Option<JoinHandle<T>>,
 }
 
 impl<A: Send + 'static, B: Send + 'static, T: Send + 'static> Partner<A, B, T> {
-    /// Starts a thread. It is to end when a channel to its owner is closed.
+    /// Starts a thread. It must end when a channel to its owner is closed.
     ///
     /// # Errors
-    /// If the system has no further thread.
+    /// If the system cannot start a further thread.
     pub fn start(
         name: impl Into<String>,
         work: impl FnOnce(Receiver<A>, Sender<B>) -> T + Send + 'static,
     ) -> io::Result<Self> {
-        let (sender, taken) = channel();
-        let (given, receiver) = channel();
-        let thread = Builder::new().name(name.into()).spawn(move || work(taken, given))?;
+        let (sender, thread_receiver) = channel();
+        let (thread_sender, receiver) = channel();
+        let thread =
+            Builder::new().name(name.into()).spawn(move || work(thread_receiver, thread_sender))?;
         Ok(Self { sender: Some(sender), receiver: Some(receiver), thread: Some(thread) })
     }
 }
 
 impl<A, B, T> Partner<A, B, T> {
-    /// Sends the thread a message.
+    /// Sends a message to the thread.
     ///
     /// # Errors
-    /// If the thread has ended, with the message.
+    /// If the thread has ended. The error contains the message.
     pub fn send(&self, message: A) -> std::result::Result<(), SendError<A>> {
         match &self.sender {
             Some(sender) => sender.send(message),
@@ -58,8 +59,8 @@ impl<A, B, T> Partner<A, B, T> {
         self.receiver.as_ref().ok_or(RecvError)?.recv()
     }
 
-    /// Closes the channel to the thread and waits for its end; messages that it sent can still be received. `None` if
-    /// the thread was waited for before.
+    /// Closes the channel to the thread and waits for its end; messages that it sent can still be received. Returns
+    /// `None` if it was called before.
     pub fn end(&mut self) -> Option<Result<T>> {
         self.sender = None;
         self.thread.take().map(JoinHandle::join)
@@ -69,7 +70,7 @@ impl<A, B, T> Partner<A, B, T> {
 impl<A, B, T> Drop for Partner<A, B, T> {
     fn drop(&mut self) {
         self.receiver = None;
-        // A panic was reported when it happened, and its owner ends.
+        // The panic hook has reported a panic already.
         let _ = self.end();
     }
 }
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_outlive_their_thread() {
+    fn messages_can_be_received_after_the_thread_has_ended() {
         let mut partner = Partner::start("numbers", |_: Receiver<()>, numbers| {
             (0..3).for_each(|n| numbers.send(n).unwrap());
         })
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partner_that_sends_without_end_ends_with_its_owner() {
+    fn an_endless_sender_ends_when_its_owner_is_dropped() {
         let partner = Partner::start("endless", |_: Receiver<()>, numbers| {
             let sent = (0_u64..).take_while(|n| n % 1000 != 0 || numbers.send(*n).is_ok());
             sent.count()
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_what_waits_for_messages() {
+    fn a_panic_ends_the_wait_for_messages() {
         let mut partner = Partner::<(), (), ()>::start("panics", |_, _| {
             std::panic::resume_unwind(Box::new("lost"));
         })

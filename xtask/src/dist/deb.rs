@@ -16,7 +16,7 @@ use crate::workspace::check;
 use crate::workspace::root;
 use crate::workspace::say;
 
-/// What dpkg runs when it installs and removes the package.
+/// Scripts that dpkg runs at installation and removal of the package.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 const MAINTAINER: &str = "The gannet authors <gannet@example.invalid>";
@@ -107,11 +107,12 @@ fn copyright(dist: &Dist) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Debian has the text of the Apache licence once for all packages. Texts that only mention that licence stay.
+/// Removes the text of the Apache licence, which Debian provides for all packages. Texts that only
+/// mention that licence are kept.
 fn without_apache(text: &str) -> String {
     let (mut out, mut is_inside) = (String::new(), false);
     for line in text.split_inclusive('\n') {
-        // The title above has several forms.
+        // The title before this line has several forms.
         if line.contains("TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION") {
             is_inside = true;
             out.push_str("The text is in /usr/share/common-licenses/Apache-2.0.\n");
@@ -153,7 +154,7 @@ fn installed(dir: &Path) -> anyhow::Result<u64> {
     Ok(bytes)
 }
 
-/// Folders and files have the same permissions, whatever the umask.
+/// Sets the permissions of folders and files, independent of the umask.
 fn modes(dir: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;

@@ -23,7 +23,8 @@ pub(super) fn build(dist: &Dist) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(files.join("data"))?;
     let layer = stage.join("layer.tar");
     dist.tar(&files, ".", &layer, "--no-auto-compress")?;
-    // The configuration names the layer as it is, the manifest as it is stored.
+    // The configuration has the digest of the uncompressed layer, the manifest that of the stored
+    // one.
     let plain = sha256(&layer)?;
     check(Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(&layer))?;
     let blobs = stage.join("image/blobs/sha256");
@@ -81,7 +82,7 @@ fn labels(dist: &Dist, created: &str) -> Value {
     })
 }
 
-/// Stores a file under its checksum; returns what names it.
+/// Stores a file under its checksum; returns its descriptor.
 fn blob(blobs: &Path, file: &Path, media: &str) -> anyhow::Result<Value> {
     let sum = sha256(file)?;
     fs::copy(file, blobs.join(&sum))?;

@@ -27,10 +27,12 @@ pub(super) struct Library {
 /// All libraries that a package links, by name: the command, with these features, and the module for Python.
 pub(super) fn libraries(features: &str, has_module: bool) -> anyhow::Result<Vec<Library>> {
     let mut linked = tree(features, has_module, "normal,no-proc-macro")?;
-    // What they compile: a crate such as luajit-src brings sources alone, so it is needed to build and is linked.
+    // Including build dependencies: a crate such as luajit-src contains only sources, which are
+    // compiled and linked.
     let sources = tree(features, has_module, "normal,build")?;
     linked.extend(sources.into_iter().filter(|(name, _)| name.ends_with("-src")));
-    // All features: without, it leaves out the libraries that a member has for others than its usual ones.
+    // All features: otherwise the metadata lacks libraries that only non-default features of a
+    // member need.
     let metadata = ["metadata", "--locked", "--all-features", "--format-version", "1"];
     let output = cargo(&metadata).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", output.status);
@@ -61,7 +63,7 @@ pub(super) fn libraries(features: &str, has_module: bool) -> anyhow::Result<Vec<
     Ok(all.into_values().collect())
 }
 
-/// Names and versions of the crates that these edges reach.
+/// Names and versions of the crates reachable by these kinds of dependencies.
 fn tree(features: &str, has_module: bool, edges: &str) -> anyhow::Result<Vec<(String, String)>> {
     let features: Vec<_> = features.split(',').map(|name| format!("gannet/{name}")).collect();
     let mut command = cargo(&["tree", "--locked", "--package", "gannet", "--prefix", "none"]);
@@ -105,14 +107,14 @@ fn is_licence(name: &str) -> bool {
     starts.iter().any(|start| name.starts_with(start)) && !is_program
 }
 
-/// Whether a text is that of the GPL or LGPL: sources that have it offer another licence, too, or have it for programs
-/// that are not linked.
+/// Whether a text is that of the GPL or LGPL: sources that contain it are dual-licensed, or it
+/// applies to programs that are not linked.
 fn is_gpl(text: &str) -> bool {
     let title = text.trim_start().get(..40).unwrap_or_default();
     ["GNU GENERAL PUBLIC", "GNU LESSER GENERAL"].iter().any(|start| title.starts_with(start))
 }
 
-/// The licences of all libraries as one text: each text once, with the libraries that it is of.
+/// The licences of all libraries as one text: each licence once, with the libraries that it covers.
 pub(super) fn text(dist: &Dist, has_module: bool) -> anyhow::Result<String> {
     let mut libraries = libraries(&dist.features, has_module)?;
     libraries.extend(runtime(dist)?);
@@ -135,7 +137,7 @@ pub(super) fn text(dist: &Dist, has_module: bool) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// What every program of Rust links: Rust's standard library, and the C library.
+/// The libraries that every Rust program links: Rust's standard library, and the C library.
 pub(super) fn runtime(dist: &Dist) -> anyhow::Result<Vec<Library>> {
     let library = |name: &str, version: &str, licence: &str, repository: &str| Library {
         name: name.to_owned(),
@@ -149,7 +151,7 @@ pub(super) fn runtime(dist: &Dist) -> anyhow::Result<Vec<Library>> {
     let rust = rust.context("rust-toolchain.toml names no channel")?;
     let std = library("rust-std", rust, "MIT OR Apache-2.0", "https://github.com/rust-lang/rust");
     let libc = match dist.libc {
-        // It comes with the target of Rust, whose version decides.
+        // It is part of Rust's target, so Rust's version determines its version.
         Libc::Musl => Library {
             texts: vec![fs::read_to_string(root().join("packaging/licences/musl"))?],
             ..library("musl", MUSL, "MIT", "https://musl.libc.org")
@@ -161,7 +163,7 @@ pub(super) fn runtime(dist: &Dist) -> anyhow::Result<Vec<Library>> {
     Ok(vec![std, libc])
 }
 
-/// The musl of Rust's target: src/ci/docker/scripts/musl.sh in Rust's sources names it.
+/// The version of musl in Rust's target, from src/ci/docker/scripts/musl.sh in Rust's sources.
 const MUSL: &str = "1.2.5";
 
 /// The version of this system's C library: `ldd (GLIBC) 2.36` is the first line.

@@ -1,4 +1,4 @@
-//! All libraries, as CycloneDX (1.5) has them.
+//! A list of all libraries in CycloneDX 1.5 format.
 
 use std::path::Path;
 use std::path::PathBuf;

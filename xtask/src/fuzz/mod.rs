@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     sum_up(done)
 }
 
-/// The targets by name, as their files are called.
+/// The names of the targets, which are those of their files.
 fn chosen(named: &[String]) -> anyhow::Result<Vec<String>> {
     let folder = workspace::root().join("fuzz/fuzz_targets");
     let mut all = Vec::new();

@@ -13,27 +13,27 @@ use anyhow::Context;
 use super::folder;
 use crate::workspace;
 
-/// Seconds that one input may take.
-const PATIENCE: u32 = 10;
+/// Time limit of one input, in seconds.
+const TIME_LIMIT: u32 = 10;
 
-/// Megabytes that a target may need, sanitizer and corpus included.
+/// Memory limit of a target in megabytes, including sanitizer and corpus.
 const MEMORY: u32 = 2048;
 
 /// The result of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// How long it ran.
+    /// Time that it ran.
     pub(super) took: Duration,
-    /// Inputs tried.
+    /// Number of inputs tried.
     pub(super) executions: u64,
-    /// Edges of the code that they reached.
+    /// Number of code edges covered.
     pub(super) edges: u64,
-    /// The input that broke it, if one did.
+    /// The input that made it fail, if any.
     pub(super) finding: Option<String>,
 }
 
 impl Outcome {
-    /// In a word.
+    /// The outcome in one word.
     pub(super) fn word(&self) -> &'static str {
         if self.finding.is_some() { "a finding" } else { "no finding" }
     }
@@ -54,7 +54,7 @@ pub(super) fn target(target: &str, seeds: &Path, seconds: u32) -> anyhow::Result
         .arg(&corpus)
         .arg(seeds.join(target))
         .arg(format!("-max_total_time={seconds}"))
-        .arg(format!("-timeout={PATIENCE}"))
+        .arg(format!("-timeout={TIME_LIMIT}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg("-print_final_stats=1")
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_libfuzzer_are_understood() {
+    fn output_of_libfuzzer_is_parsed() {
         let text = "#12\tINITED cov: 811 ft: 1011 corp: 9/1b exec/s: 0 rss: 42Mb\n\
                     #99\tDONE   cov: 900 ft: 1211 corp: 19/1b exec/s: 9 rss: 42Mb\n\
                     stat::number_of_executed_units: 99\n";

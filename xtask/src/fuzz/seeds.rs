@@ -1,8 +1,9 @@
-//! Seeds of targets: the traffic of captures, in the form that each target takes.
+//! Seeds of targets: the traffic of captures, in the input format of each target.
 //!
 //! A target of a protocol gets the conversations on the ports of that protocol, written as
-//! `gannet_fuzz_support::conversation` reads them; of one without ports, those of captures that bear its
-//! name. The others get frames, packets, whole captures, expressions, certificates, scripts.
+//! `gannet_fuzz_support::conversation` reads them; a protocol without ports gets those of captures
+//! with its name in theirs. The others get frames, packets, whole captures, expressions,
+//! certificates, scripts.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -25,8 +26,8 @@ use crate::mutate::Seeds;
 use crate::scripts;
 use crate::workspace;
 
-/// Seeds that a target gets at most.
-const MOST: usize = 600;
+/// Maximum number of seeds of a target.
+const MAX_SEEDS: usize = 600;
 
 /// A zstd frame of words, whose block describes all of its tables.
 const DESCRIBED: &[u8] =
@@ -53,14 +54,14 @@ const DESCRIBED: &[u8] =
       \xd7\xd8\x43\x47\x98\x1b\x1b\xc4\xef\xe0\x2c\xde\x7a\x63\x02\x53\x55\x75\x63\x86\x7d\
       \x50\x94\x2a\x3c\xf2\xdd\x02";
 
-/// Bytes of a conversation that are used.
-const LONGEST: usize = 16 << 10;
+/// Maximum number of bytes used of a conversation.
+const MAX_CONVERSATION: usize = 16 << 10;
 
-/// Bytes of a capture that is a seed as a whole.
-const WHOLE: u64 = 32 << 10;
+/// Maximum size of a capture that is a seed as a whole, in bytes.
+const MAX_CAPTURE: u64 = 32 << 10;
 
-/// Bytes of a script that is a seed.
-const SCRIPT: u64 = 6 << 10;
+/// Maximum size of a script that is a seed, in bytes.
+const MAX_SCRIPT: u64 = 6 << 10;
 
 /// Writes the seeds of targets; returns the folder that holds one folder for each.
 pub(super) fn write(targets: &[String]) -> anyhow::Result<PathBuf> {
@@ -104,10 +105,10 @@ fn zeek_scripts() -> anyhow::Result<Vec<Vec<u8>>> {
         workspace::gather(&scripts::unpacked(&shared, &workspace::target())?, &mut files)?;
     }
     files.retain(|path| path.extension().is_some_and(|e| e == "zeek"));
-    files.retain(|path| fs::metadata(path).is_ok_and(|m| m.len() <= SCRIPT));
+    files.retain(|path| fs::metadata(path).is_ok_and(|m| m.len() <= MAX_SCRIPT));
     files.sort();
-    // Some of each folder.
-    let step = files.len() / MOST + 1;
+    // Takes files from every folder.
+    let step = files.len() / MAX_SEEDS + 1;
     let read = |path: &PathBuf| fs::read(path).with_context(|| path.display().to_string());
     files.iter().step_by(step).map(read).collect()
 }
@@ -125,17 +126,17 @@ impl Set {
         let path = workspace::root().join("fuzz/fuzz_targets").join(format!("{target}.rs"));
         let source = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let mut set =
-            Self { target: target.to_owned(), tag: spoken(&source), seeds: HashSet::new() };
+            Self { target: target.to_owned(), tag: protocol_tag(&source), seeds: HashSet::new() };
         for line in ["tcp port 80", "ip6 or vlan 7 and not net 10.0.0.0/8", "ip[0] & 0xf > 5"] {
             match target {
                 "filter" => set.add([line.as_bytes(), b"\n", &[0; 64]].concat()),
-                // The link type in front of the packet.
+                // The link type before the packet.
                 "filter_engines" => set.add([line.as_bytes(), b"\n\x01", &[0; 64]].concat()),
                 _ => (),
             }
         }
         if target == "inflate" {
-            // Sizes of pieces, then a block: stored, of fixed codes, of codes it describes.
+            // Sizes of pieces, then a block: stored, with fixed codes, with dynamic codes.
             set.add(b"\xff\xff\x01\x03\0\xfc\xffabc".to_vec());
             set.add(b"\x03\x01\x4b\x84\x01\0".to_vec());
             set.add(
@@ -159,12 +160,12 @@ impl Set {
     }
 
     fn add(&mut self, seed: Vec<u8>) {
-        if self.seeds.len() < MOST && !seed.is_empty() {
+        if self.seeds.len() < MAX_SEEDS && !seed.is_empty() {
             self.seeds.insert(seed);
         }
     }
 
-    /// A packet, for targets of packets.
+    /// Adds a packet, for targets of packets.
     fn packet(&mut self, packet: &Packet<'_>, ip: Option<&[u8]>) {
         match &*self.target {
             "link" | "decode" => {
@@ -175,7 +176,7 @@ impl Set {
         }
     }
 
-    /// A capture of this name and its conversations.
+    /// Adds a capture and its conversations, if they suit the target.
     fn offer(&mut self, name: &str, path: &Path, flows: &[Flow]) {
         if let Some(tag) = self.tag {
             for flow in flows {
@@ -184,7 +185,7 @@ impl Set {
             return;
         }
         match &*self.target {
-            "capture" if fs::metadata(path).is_ok_and(|m| m.len() <= WHOLE) => {
+            "capture" if fs::metadata(path).is_ok_and(|m| m.len() <= MAX_CAPTURE) => {
                 self.add(fs::read(path).unwrap_or_default());
             }
             "sniff" => {
@@ -207,7 +208,7 @@ impl Set {
         }
     }
 
-    /// A conversation, if it may be one of the target's protocol.
+    /// Adds a conversation, if it may be one of the target's protocol.
     fn conversation(&mut self, tag: Tag, name: &str, flow: &Flow) {
         let (tcp, udp) = (tag.tcp_ports(), tag.udp_ports());
         let ports = if flow.udp { udp } else { tcp };
@@ -235,13 +236,13 @@ impl Set {
 struct Flow {
     udp: bool,
     ports: [u16; 2],
-    /// Whether the first sender sent it, and the payload.
+    /// Payloads, each with whether the first sender sent it.
     parts: Vec<(bool, Vec<u8>)>,
     len: usize,
 }
 
 /// The protocol that a target's source names.
-fn spoken(source: &str) -> Option<Tag> {
+fn protocol_tag(source: &str) -> Option<Tag> {
     let (_, call) = source.split_once("gannet_fuzz_support::protocol!(")?;
     let name = call.trim_start().split(|c: char| !c.is_alphanumeric()).next()?;
     Tag::ALL.iter().copied().find(|t| format!("{t:?}") == name)
@@ -260,7 +261,7 @@ fn read(capture: &Path, sets: &mut [Set]) -> Vec<Flow> {
             });
             sets.iter_mut().for_each(|s| s.packet(&packet, ip));
             if let Some(datagram) = decoded.as_ref().ok().and_then(Decoded::datagram) {
-                said(datagram, &mut flows, &mut known);
+                add_payload(datagram, &mut flows, &mut known);
             }
         }
     }
@@ -270,7 +271,7 @@ fn read(capture: &Path, sets: &mut [Set]) -> Vec<Flow> {
 type End = (Addr, u16);
 
 /// Adds an IP packet's payload to its conversation.
-fn said(
+fn add_payload(
     Datagram { ip, transport }: &Datagram<'_>,
     flows: &mut Vec<Flow>,
     known: &mut HashMap<(bool, End, End), usize>,
@@ -293,7 +294,7 @@ fn said(
         }
     };
     let flow = &mut flows[index];
-    let part = &payload[..payload.len().min(LONGEST - flow.len)];
+    let part = &payload[..payload.len().min(MAX_CONVERSATION - flow.len)];
     if !part.is_empty() {
         flow.len += part.len();
         flow.parts.push((first, part.to_vec()));
@@ -339,7 +340,7 @@ mod tests {
         let scripts = zeek_scripts().unwrap();
         assert!(scripts.iter().any(|script| script.windows(9).any(|w| w == b"zeek_init")));
         let longest = scripts.iter().map(|script| script.len() as u64).max();
-        assert!((10..=MOST).contains(&scripts.len()) && longest <= Some(SCRIPT));
+        assert!((10..=MAX_SEEDS).contains(&scripts.len()) && longest <= Some(MAX_SCRIPT));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which file imports which: paths are resolved to the files of the items that they lead to.
+//! The import graph: paths are resolved to the files of the items that they refer to.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -11,15 +11,15 @@ use super::source::Source;
 /// The modules between the root of the crate and a file, by name.
 type Module = Vec<String>;
 
-/// What a file imports of others.
+/// The names that a file imports, by the file that has them.
 type Imports = BTreeMap<Module, BTreeSet<String>>;
 
-/// The files of a crate, and what they import of each other.
+/// The files of a crate, and their imports of each other.
 pub(super) struct Graph {
     imports: BTreeMap<Module, Imports>,
 }
 
-/// Re-exports that lead to others are followed this far.
+/// Maximum length of a chain of re-exports.
 const MAX_STEPS: usize = 16;
 
 impl Graph {
@@ -40,35 +40,35 @@ impl Graph {
         Self { imports }
     }
 
-    /// Number of pairs of files of which one imports the other.
+    /// Number of pairs of files, one of which imports the other.
     #[cfg(test)]
     pub(super) fn imports(&self) -> usize {
         self.imports.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether a file imports another one; both as paths without their ends.
+    /// Whether a file imports another one; both are paths without their extensions.
     #[cfg(test)]
     pub(super) fn has(&self, from: &str, to: &str) -> bool {
         let module = |file: &str| file.split('/').map(str::to_owned).collect::<Module>();
         self.imports.get(&module(from)).is_some_and(|imports| imports.contains_key(&module(to)))
     }
 
-    /// Circles, each the shortest of its files: no two have a file in common.
-    pub(super) fn circles(&self) -> Vec<Circle> {
+    /// Disjoint cycles, each the shortest through its files.
+    pub(super) fn cycles(&self) -> Vec<Cycle> {
         let (mut all, mut done) = (Vec::new(), BTreeSet::new());
         for module in self.imports.keys() {
             if !done.contains(module)
-                && let Some(circle) = self.circle(module, &done)
+                && let Some(cycle) = self.cycle(module, &done)
             {
-                done.extend(circle.0.iter().map(|(module, _)| module.clone()));
-                all.push(circle);
+                done.extend(cycle.0.iter().map(|(module, _)| module.clone()));
+                all.push(cycle);
             }
         }
         all
     }
 
-    /// The shortest way from a file back to it that avoids others.
-    fn circle(&self, start: &Module, without: &BTreeSet<Module>) -> Option<Circle> {
+    /// The shortest cycle through a file that avoids the files in `without`.
+    fn cycle(&self, start: &Module, without: &BTreeSet<Module>) -> Option<Cycle> {
         let mut from = BTreeMap::new();
         let mut queue = VecDeque::from([start]);
         while let Some(at) = queue.pop_front() {
@@ -78,7 +78,7 @@ impl Graph {
                 }
                 from.insert(next, at);
                 if next == start {
-                    return self.walked(start, &from);
+                    return self.path_to_cycle(start, &from);
                 }
                 queue.push_back(next);
             }
@@ -86,8 +86,8 @@ impl Graph {
         None
     }
 
-    /// The circle that ends at its `start`, by where each of its files was reached from.
-    fn walked(&self, start: &Module, from: &BTreeMap<&Module, &Module>) -> Option<Circle> {
+    /// The cycle through `start`, reconstructed from the predecessor of each file.
+    fn path_to_cycle(&self, start: &Module, from: &BTreeMap<&Module, &Module>) -> Option<Cycle> {
         let mut files = VecDeque::new();
         let mut to = start;
         loop {
@@ -95,18 +95,18 @@ impl Graph {
             let names = self.imports.get(at)?.get(to)?;
             files.push_front((at.clone(), names.iter().cloned().collect::<Vec<_>>().join(", ")));
             if at == start {
-                return Some(Circle(files.into()));
+                return Some(Cycle(files.into()));
             }
             to = at;
         }
     }
 }
 
-/// Files of which each imports the next one, and the last the first; with the names that it imports.
+/// A cycle: each file imports the next one, and the last one the first; with the imported names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Circle(Vec<(Module, String)>);
+pub(super) struct Cycle(Vec<(Module, String)>);
 
-impl fmt::Display for Circle {
+impl fmt::Display for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let next = self.0.iter().cycle().skip(1);
         for (i, ((from, names), (to, _))) in self.0.iter().zip(next).enumerate() {
@@ -125,9 +125,9 @@ fn inside(module: &[String], name: &str) -> Module {
     [module, &[name.to_owned()]].concat()
 }
 
-/// The names that files bring in, and where these lead.
+/// The names that files import, and the paths that they refer to.
 struct Names<'s> {
-    /// Files.
+    /// The files of the crate.
     modules: BTreeSet<&'s Module>,
     /// For each file and name of a `use`, the path from the root.
     used: BTreeMap<(&'s Module, &'s str), Module>,
@@ -136,7 +136,7 @@ struct Names<'s> {
 impl<'s> Names<'s> {
     fn of(sources: &'s BTreeMap<Module, Source>) -> Self {
         let mut names = Self { modules: sources.keys().collect(), used: BTreeMap::new() };
-        // The first names of paths are those of modules or of earlier imports.
+        // The first name of a path may be a module or an earlier import.
         for _ in 0..2 {
             for (module, source) in sources {
                 for one in &source.uses {
@@ -151,7 +151,7 @@ impl<'s> Names<'s> {
         names
     }
 
-    /// A path from the root of the crate; `None` for one that leads out of it.
+    /// A path from the root of the crate; `None` for a path outside of it.
     fn absolute(&self, module: &Module, path: &Path) -> Option<Module> {
         let (first, rest) = path.names.split_first()?;
         let here = match first.as_str() {
@@ -172,7 +172,7 @@ impl<'s> Names<'s> {
         Some([used, rest].concat())
     }
 
-    /// The file that a path leads to, and the first name within it.
+    /// The file that a path refers to, and the first name within it.
     fn resolve(&self, mut path: Module) -> Option<(Module, Option<String>)> {
         for _ in 0..MAX_STEPS {
             let len = (0..=path.len())
@@ -190,7 +190,7 @@ impl<'s> Names<'s> {
         None
     }
 
-    /// What a file imports.
+    /// The imports of a file.
     fn imports(
         &self,
         sources: &BTreeMap<Module, Source>,
@@ -200,7 +200,8 @@ impl<'s> Names<'s> {
         let mut imports = Imports::new();
         let mut add = |path: Option<Module>, whole: bool| {
             let Some((to, name)) = path.and_then(|path| self.resolve(path)) else { return };
-            // A module itself is imported where all its names are; else the paths that begin with it count.
+            // A glob imports the module itself; otherwise the paths that begin with the module
+            // count.
             if to != *module && (whole || name.is_some()) {
                 imports.entry(to).or_default().insert(name.unwrap_or_else(|| "*".to_owned()));
             }
@@ -241,12 +242,12 @@ mod tests {
         Graph::new(files.iter().map(|(file, text)| (module(file), Source::read(text))).collect())
     }
 
-    fn circles(files: &[(&str, &str)]) -> Vec<String> {
-        graph(files).circles().iter().map(ToString::to_string).collect()
+    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+        graph(files).cycles().iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn circles_are_named() {
+    fn cycles_are_named() {
         let files = [
             ("", "mod a; mod b; mod c; mod d;"),
             ("a", "use crate::b::B; pub struct A;"),
@@ -254,7 +255,7 @@ mod tests {
             ("c", "pub struct C; fn f(a: crate::a::A) {}"),
             ("d", "use crate::a::A;"),
         ];
-        assert_eq!(circles(&files), ["a imports b (B); b imports c (C); c imports a (A)"]);
+        assert_eq!(cycles(&files), ["a imports b (B); b imports c (C); c imports a (A)"]);
     }
 
     #[test]
@@ -269,7 +270,7 @@ mod tests {
         let graph = graph(&files);
         assert!(graph.has("a", "b/x") && graph.has("b/x", "b/y") && graph.has("b/y", "a"));
         assert!(!graph.has("b", "b/y") && !graph.has("a", "b"));
-        assert_eq!(graph.circles().len(), 1);
+        assert_eq!(graph.cycles().len(), 1);
     }
 
     #[test]
@@ -280,7 +281,7 @@ mod tests {
             ("a/b", "use super::A; pub fn g() {}"),
             ("a/c", "use super::*;"),
         ];
-        assert_eq!(circles(&files), ["a imports a/b (g); a/b imports a (A)"]);
+        assert_eq!(cycles(&files), ["a imports a/b (g); a/b imports a (A)"]);
         assert!(graph(&files).has("a/c", "a"));
     }
 
@@ -292,11 +293,11 @@ mod tests {
             ("b", "use crate::a::x; fn g() { x::f() }"),
         ];
         let graph = graph(&files);
-        assert!(graph.has("b", "a") && !graph.has("a", "") && graph.circles().is_empty());
+        assert!(graph.has("b", "a") && !graph.has("a", "") && graph.cycles().is_empty());
     }
 
     #[test]
-    fn what_a_list_names_is_imported_by_the_macro_that_gets_it() {
+    fn the_names_of_a_list_are_imported_by_the_macro_that_receives_it() {
         let list = "macro_rules! with_all { ($t:ident) => { $t! { a { A: X } other b::c; } }; }";
         let each = "macro_rules! each { () => { crate::$m::D }; } with_all!(each);";
         let files = [
@@ -312,7 +313,7 @@ mod tests {
         let graph = graph(&files);
         assert!(graph.has("all", "a") && graph.has("all", "a/x") && graph.has("all", "b/c"));
         assert!(!graph.has("tags", "a") && !graph.has("all", "b"));
-        assert_eq!(graph.circles().len(), 1);
+        assert_eq!(graph.cycles().len(), 1);
     }
 
     #[test]

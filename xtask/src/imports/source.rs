@@ -1,21 +1,23 @@
-//! What a file of Rust says of modules: those that it declares, what it imports, and the paths in its code.
+//! The module structure of a Rust file: the modules that it declares, its imports, and the paths in
+//! its code.
 
 /// A file, without its tests.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Modules in files of their own.
+    /// Child modules in separate files.
     pub(super) children: Vec<String>,
-    /// Those of them that only tests have.
+    /// Child modules that only tests have.
     pub(super) tests: Vec<String>,
-    /// Names that a `use` brings into the file.
+    /// Names imported by `use`.
     pub(super) uses: Vec<Use>,
     /// Paths of two or more names in the code.
     pub(super) paths: Vec<Path>,
     /// Macros `with_…` that the file defines, each with the list that it passes on.
     pub(super) lists: Vec<(String, Vec<Listed>)>,
-    /// Macros of that kind that it calls.
+    /// Calls of such macros.
     pub(super) calls: Vec<String>,
-    /// A macro of the file has paths `crate::$…`: it imports what such a list names.
+    /// Whether a macro of the file has paths `crate::$…`, so that it imports the names of such a
+    /// list.
     pub(super) imports_lists: bool,
 }
 
@@ -23,21 +25,21 @@ pub(super) struct Source {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) path: Path,
-    /// The name that it has in the file; `None`: all names of a module.
+    /// The local name; `None` for all names of a module.
     pub(super) name: Option<String>,
-    /// It is a re-export.
+    /// Whether it is a re-export.
     pub(super) is_public: bool,
 }
 
-/// A path as it is written.
+/// A path as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) names: Vec<String>,
-    /// Number of modules within the file that are around it.
+    /// Number of inline modules around it.
     pub(super) depth: usize,
 }
 
-/// An entry of a list: a path, and the names in braces behind it.
+/// An entry of a list: a path, and the names in braces after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) path: Vec<String>,
@@ -45,7 +47,7 @@ pub(super) struct Listed {
 }
 
 impl Source {
-    /// Reads a file.
+    /// Parses a file.
     pub(super) fn read(text: &str) -> Self {
         let tokens = tokens(text);
         let mut reader = Reader {
@@ -60,7 +62,7 @@ impl Source {
     }
 }
 
-/// A piece of Rust, without comments and literals.
+/// A token of Rust; comments and literals are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Name(&'a str),
@@ -73,7 +75,7 @@ use Token::Colons;
 use Token::Name;
 use Token::Sign;
 
-/// The tokens of a text. Literals of strings, characters and numbers and lifetimes are left out.
+/// The tokens of a text, without lifetimes and literals of strings, characters and numbers.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -81,11 +83,11 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         rest = if rest.starts_with("//") {
             rest.split_once('\n').map_or("", |(_, behind)| behind)
         } else if rest.starts_with("/*") {
-            behind_comment(rest)
-        } else if let Some(behind) = behind_string(rest) {
+            after_comment(rest)
+        } else if let Some(behind) = after_string(rest) {
             behind
         } else if c == '\'' {
-            behind_quote(rest)
+            after_quote(rest)
         } else if c.is_alphabetic() || c == '_' {
             let (name, behind) = rest.split_at(word(rest));
             out.push(Name(name));
@@ -110,8 +112,8 @@ fn word(text: &str) -> usize {
     text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// The text behind a comment `/* … */`, which may have others within.
-fn behind_comment(text: &str) -> &str {
+/// The text after a comment `/* … */`, which may be nested.
+fn after_comment(text: &str) -> &str {
     let (mut rest, mut depth) = (text, 0_u32);
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix("/*") {
@@ -122,14 +124,14 @@ fn behind_comment(text: &str) -> &str {
                 break;
             }
         } else {
-            rest = behind_char(rest);
+            rest = after_char(rest);
         }
     }
     rest
 }
 
-/// The text behind the string that it begins with, if it does.
-fn behind_string(text: &str) -> Option<&str> {
+/// The text after the string at its start; `None` if it does not begin with one.
+fn after_string(text: &str) -> Option<&str> {
     let prefixed = ["br", "cr", "b", "c", "r", ""].into_iter().find_map(|prefix| {
         let behind = text.strip_prefix(prefix)?;
         let is_raw = prefix.ends_with('r');
@@ -142,33 +144,34 @@ fn behind_string(text: &str) -> Option<&str> {
         return Some(rest.split_once(&end).map_or("", |(_, behind)| behind));
     }
     while let Some(c) = rest.chars().next() {
-        rest = behind_char(rest);
+        rest = after_char(rest);
         match c {
             '"' => break,
-            '\\' => rest = behind_char(rest),
+            '\\' => rest = after_char(rest),
             _ => {}
         }
     }
     Some(rest)
 }
 
-/// The text behind a character in quotes or a lifetime.
-fn behind_quote(text: &str) -> &str {
+/// The text after a character literal or a lifetime.
+fn after_quote(text: &str) -> &str {
     let content = &text[1..];
     if let Some(escaped) = content.strip_prefix('\\') {
-        let behind = behind_char(escaped);
+        let behind = after_char(escaped);
         return behind.split_once('\'').map_or("", |(_, behind)| behind);
     }
-    behind_char(content).strip_prefix('\'').unwrap_or(&content[word(content)..])
+    after_char(content).strip_prefix('\'').unwrap_or(&content[word(content)..])
 }
 
-fn behind_char(text: &str) -> &str {
+fn after_char(text: &str) -> &str {
     let mut chars = text.chars();
     chars.next();
     chars.as_str()
 }
 
-/// Words that begin items and statements: what an attribute is in front of ends as these do, and not with a comma.
+/// Words that begin items and statements, which end with a brace or semicolon; other targets of an
+/// attribute end with a comma.
 const BEGINNINGS: [&str; 14] = [
     "pub",
     "fn",
@@ -190,7 +193,7 @@ struct Reader<'t> {
     tokens: &'t [Token<'t>],
     at: usize,
     source: Source,
-    /// Depths of braces around the bodies of modules within the file.
+    /// Brace depths of the open inline modules.
     inline: Vec<usize>,
     depth: usize,
 }
@@ -216,7 +219,7 @@ impl<'t> Reader<'t> {
                 Name("use") => self.import(was_public),
                 Name("macro_rules") => self.list(),
                 Name(_) => self.path(),
-                // The rest of a path behind arguments of types.
+                // The rest of a path after type arguments.
                 Colons => {
                     while matches!(self.peek(0), Some(Colons | Name(_))) {
                         self.at += 1;
@@ -249,7 +252,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes a group in brackets of any kind.
+    /// Skips a group in brackets of any kind.
     fn group(&mut self) -> &'t [Token<'t>] {
         let (from, mut open) = (self.at, 0_usize);
         while let Some(token) = self.peek(0) {
@@ -266,7 +269,7 @@ impl<'t> Reader<'t> {
         &self.tokens[from..self.at]
     }
 
-    /// An attribute; of tests, with what it is in front of.
+    /// Skips an attribute; for tests, also the item that it applies to.
     fn attribute(&mut self) {
         self.at += 1;
         if self.peek(0) == Some(Sign('!')) {
@@ -278,12 +281,12 @@ impl<'t> Reader<'t> {
         let attribute = self.group();
         let has = |name| attribute.contains(&Name(name));
         if attribute.get(1) == Some(&Name("cfg")) && has("test") && !has("not") {
-            self.pass();
+            self.skip_item();
         }
     }
 
-    /// Passes an item, statement or field of tests.
-    fn pass(&mut self) {
+    /// Skips an item, statement or field of tests.
+    fn skip_item(&mut self) {
         while self.peek(0) == Some(Sign('#')) {
             self.at += 1;
             self.group();
@@ -335,7 +338,7 @@ impl<'t> Reader<'t> {
         self.tree(&mut Vec::new(), is_public);
     }
 
-    /// A tree of imports behind the names `before` it.
+    /// Parses a tree of imports after the names in `before`.
     fn tree(&mut self, before: &mut Vec<String>, is_public: bool) {
         let len = before.len();
         let mut is_leaf = true;
@@ -384,7 +387,7 @@ impl<'t> Reader<'t> {
         self.source.uses.push(Use { path, name, is_public });
     }
 
-    /// The definition of a macro: its body is read as code.
+    /// Parses the definition of a macro; its body is parsed as code.
     fn list(&mut self) {
         let name = self.name(2).unwrap_or_default().to_owned();
         self.at += 3;
@@ -417,7 +420,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The entries of a list, as the body of the macro has them.
+/// The entries of a list in the body of a macro.
 fn listed(body: &[Token<'_>]) -> Vec<Listed> {
     let mut all = Vec::new();
     let mut at = 0;

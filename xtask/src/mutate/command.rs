@@ -1,4 +1,4 @@
-//! Mutated captures through the command as it is released.
+//! Runs of the released command on mutated captures.
 
 use std::fs;
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::mutate::mutation::Seeds;
 use crate::workspace;
 use crate::workspace::say;
 
-/// Runs the hostile files that are kept, and then the captures of these numbers.
+/// Runs the command on the stored hostile files, and then on the captures with these numbers.
 pub(crate) fn run(
     gannet: &Path,
     seeds: &Seeds,
@@ -41,7 +41,7 @@ pub(crate) fn run(
     for number in numbers {
         let path = kept.join(format!("{number}.pcapng"));
         fs::write(&path, seeds.mutated(number)?)?;
-        // If it fails, the capture is kept.
+        // If it fails, the capture remains in the folder.
         peak = peak.max(one(gannet, &path, kept).with_context(|| path.display().to_string())?);
         fs::remove_file(&path)?;
         runs += 1;
@@ -50,7 +50,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// One run; returns its peak memory in bytes.
+/// Runs the command on one capture; returns its peak memory in bytes.
 fn one(gannet: &Path, capture: &Path, kept: &Path) -> anyhow::Result<u64> {
     let mut child = Command::new(gannet)
         .args(["analyze", "-C", "--stats", "-o"])

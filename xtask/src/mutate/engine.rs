@@ -1,4 +1,4 @@
-//! Mutated captures through the engine, within this process.
+//! Runs of the engine on mutated captures, within this process.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -38,15 +38,15 @@ struct Work<'a> {
     kept: &'a Path,
     next: AtomicU64,
     end: u64,
-    /// The capture that each worker is reading, and since when.
+    /// The capture that each worker analyses, and its start time.
     current: Mutex<HashMap<thread::ThreadId, (u64, Instant)>>,
     failures: AtomicU64,
-    /// Packets and rows of all captures: a run that reads nothing would find nothing.
+    /// Packets and rows of all captures, to detect a run that reads nothing.
     packets: AtomicU64,
     rows: AtomicU64,
 }
 
-/// Runs the captures of these numbers; returns how many broke the engine.
+/// Analyses the captures with these numbers; returns the number of captures that broke the engine.
 pub(crate) fn run(seeds: &Seeds, numbers: Range<u64>, kept: &Path) -> anyhow::Result<u64> {
     panic::set_hook(Box::new(|info| {
         PANIC.with(|p| *p.borrow_mut() = info.to_string().replace('\n', " "));
@@ -136,12 +136,12 @@ impl Work<'_> {
     }
 }
 
-/// Analyses a capture like the command, with options that depend on its number; returns the number
-/// of packets and rows. Errors are fine.
+/// Analyses a capture like the command, with options that depend on its number; returns the numbers
+/// of packets and rows. Errors are allowed.
 fn analyze(number: u64, capture: Vec<u8>) -> (u64, u64) {
     let json = Format::Json(JsonTimes::Iso8601);
     let mut engine = Engine::new(Options {
-        // Most damage makes checksums wrong, and the data behind them would not be analysed.
+        // Most damage makes checksums incorrect, and the data would not be analysed.
         ignore_checksums: !number.is_multiple_of(8),
         hash_files: number.is_multiple_of(4),
         logs: gannet_log::Options {

@@ -1,10 +1,10 @@
 //! `cargo xtask mutate`: thousands of mutated captures.
 //!
-//! Each mutated capture is a function of its number ([`mutation`]): seeds are real captures, or the
+//! Each mutated capture is determined by its number ([`mutation`]): seeds are real captures, or the
 //! sample if there are none. The engine analyses each within this process ([`engine`]), where a
 //! panic is caught and reported, and the capture stored; some also go through the released command
-//! ([`command`]), and through Zeek's default scripts ([`scripts`]). None may panic, take longer than [`PATIENCE`] or need
-//! more than [`MEMORY`].
+//! ([`command`]), and through Zeek's default scripts ([`scripts`]). None may panic, take longer
+//! than [`PATIENCE`] or need more than [`MEMORY`].
 
 mod command;
 mod engine;

@@ -17,7 +17,7 @@ use gannet_synth::Rng;
 
 use crate::workspace;
 
-/// Bytes of a seed that are used: mutations of large captures would only take long.
+/// Maximum number of bytes used of a seed, as mutations of large captures take long.
 const SEED_BYTES: usize = 400_000;
 
 /// Captures to start from.
@@ -25,7 +25,7 @@ pub(crate) struct Seeds {
     files: Vec<PathBuf>,
 }
 
-/// A packet that can be changed.
+/// An owned packet, which can be changed.
 #[derive(Clone)]
 struct Owned {
     time: Time,
@@ -50,12 +50,12 @@ impl Seeds {
         Ok(Self { files })
     }
 
-    /// Their paths, in order.
+    /// The paths of the captures, in order.
     pub(crate) fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Their number.
+    /// The number of captures.
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
@@ -67,11 +67,11 @@ impl Seeds {
         Ok(bytes)
     }
 
-    /// The mutated capture of a number.
+    /// The mutated capture with a number.
     pub(crate) fn mutated(&self, number: u64) -> anyhow::Result<Vec<u8>> {
         let mut rng = Rng::new(number.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x6761_6e6e_6574);
         let mut bytes = self.bytes(&mut rng)?;
-        // Most damage belongs inside of packets: damage to the file soon ends it.
+        // Most damage is inside packets, as damage to the file structure soon ends reading.
         if rng.below(5) == 0 {
             for _ in 0..=rng.below(4) {
                 self.file(&mut bytes, &mut rng)?;
@@ -85,7 +85,7 @@ impl Seeds {
         written(&packets)
     }
 
-    /// Damages a file without a thought for its format.
+    /// Damages a file independent of its format.
     fn file(&self, bytes: &mut Vec<u8>, rng: &mut Rng) -> anyhow::Result<()> {
         match rng.below(4) {
             0 => bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize),
@@ -101,11 +101,12 @@ impl Seeds {
         Ok(())
     }
 
-    /// Damages packets and their order, in a file that stays sound.
+    /// Damages packets and their order, in a file that remains valid.
     fn records(&self, packets: &mut Vec<Owned>, rng: &mut Rng) -> anyhow::Result<()> {
         let at = rng.below(packets.len() as u64) as usize;
         match rng.below(9) {
-            // The same flip in all packets with a chance: state machines need more than one.
+            // Flips bits in each packet with some probability: state machines need more than one
+            // changed packet.
             0..=2 => {
                 let one_in = 1 + rng.below(20);
                 for packet in packets.iter_mut() {
@@ -116,7 +117,7 @@ impl Seeds {
             }
             3 => {
                 for packet in packets.iter_mut().filter(|p| p.data.len() > 54) {
-                    // Behind the usual headers, in the application protocol.
+                    // After the usual headers, in the application protocol.
                     if rng.below(4) == 0 {
                         let (_, payload) = packet.data.split_at_mut(54);
                         overwrite(payload, rng);
@@ -124,7 +125,7 @@ impl Seeds {
                 }
             }
             4 => {
-                // Cut as a snaplen cuts: the wire length stays.
+                // Truncated as by a snaplen: the wire length stays.
                 let len = rng.below(200) as usize;
                 for packet in packets.iter_mut() {
                     packet.data.truncate(len);
@@ -145,7 +146,7 @@ impl Seeds {
                 packets.drain(part);
             }
             _ => {
-                // Times jump, forth and back.
+                // Times jump forwards and backwards.
                 let bits = 20 + rng.below(40);
                 let span = rng.below(1 << bits) as i64;
                 let back = rng.below(2) == 0;
@@ -252,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_a_capture() {
+    fn a_number_determines_a_capture() {
         let seeds = Seeds { files: vec![workspace::root().join("examples/sample.pcap")] };
         let make = |number| seeds.mutated(number).unwrap();
         assert_eq!(make(7), make(7));

@@ -1,4 +1,4 @@
-//! Mutated captures through Zeek's default scripts.
+//! Runs of Zeek's default scripts on mutated captures.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,10 +23,10 @@ use crate::scripts::unpacked;
 use crate::workspace;
 use crate::workspace::say;
 
-/// Captures that are analysed at a time.
-const AT_A_TIME: u64 = 2;
+/// Number of captures analysed in parallel.
+const PARALLEL: u64 = 2;
 
-/// Runs the captures of these numbers.
+/// Analyses the captures with these numbers.
 pub(super) fn run(
     gannet: &Path,
     seeds: &Seeds,
@@ -52,7 +52,7 @@ pub(super) fn run(
             if number >= numbers.end {
                 return Ok(());
             }
-            // A capture that fails is kept with its logs.
+            // A failing capture remains in its folder with its logs.
             let folder = kept.join(format!("scripts-{number}"));
             fs::create_dir_all(&folder)?;
             fs::write(folder.join("capture"), seeds.mutated(number)?)?;
@@ -62,7 +62,7 @@ pub(super) fn run(
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(worker)).collect();
+        let workers: Vec<_> = (0..PARALLEL).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().try_for_each(|worker| match worker.join() {
             Ok(done) => done,
             Err(_) => bail!("a thread panicked"),
@@ -72,7 +72,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// One run, in a folder that has the file `capture`.
+/// Runs the scripts on one capture, in a folder that contains the file `capture`.
 fn one(gannet: &Path, folder: &Path, path: &OsString, prints_events: bool) -> anyhow::Result<()> {
     let reports = folder.join("reports");
     let mut command = Command::new(gannet);
@@ -98,7 +98,7 @@ fn one(gannet: &Path, folder: &Path, path: &OsString, prints_events: bool) -> an
         thread::sleep(std::time::Duration::from_millis(5));
     };
     let reports = String::from_utf8_lossy(&fs::read(&reports)?).into_owned();
-    // 1: the capture cannot be read.
+    // Exit status 1: the capture cannot be read.
     ensure!(matches!(status.code(), Some(0 | 1)), "ends with {status}: {reports}");
     let internal = reports.lines().find(|line| line.contains("internal error"));
     ensure!(internal.is_none(), "{}", internal.unwrap_or_default());

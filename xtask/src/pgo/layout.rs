@@ -1,4 +1,4 @@
-//! The last step: machine code in the order in which it runs.
+//! The last step: arranges machine code in the order in which it runs.
 //!
 //! The compiler places code function by function, and guesses the frequency of calls. BOLT
 //! instruments the linked command, which runs a training, and rewrites its machine code: blocks
@@ -20,8 +20,8 @@ use super::training;
 use crate::workspace::say;
 use crate::workspace::shown;
 
-/// Relocations that the linker has to keep, so that code can be moved.
-pub(super) const LINKED_WITH: &str = "-Clink-arg=-Wl,--emit-relocs";
+/// Makes the linker keep relocations, so that code can be moved.
+pub(super) const KEEP_RELOCATIONS: &str = "-Clink-arg=-Wl,--emit-relocs";
 
 /// Code layout: hot blocks ordered by ext-TSP, cold ones separate, functions next to their callers.
 const ORDER: [&str; 5] = [
@@ -33,10 +33,10 @@ const ORDER: [&str; 5] = [
 ];
 
 /// Hand-written assembly is not moved: LuaJIT's interpreter uses distances between its
-/// instructions, and the frame information of ring's contradicts its symbols.
+/// instructions, and the frame information of ring's assembly contradicts its symbols.
 const UNTOUCHED: &str = "-skip-funcs=lj_.*,ring_core_.*";
 
-/// Writes `linked`, a command that was linked [so](LINKED_WITH), again to `out`.
+/// Rewrites `linked`, a command linked [with relocations](LINKED_WITH), to `out`.
 pub(super) fn arrange(
     bolt: &Bolt,
     linked: &Path,
@@ -52,7 +52,7 @@ pub(super) fn arrange(
     let counting = counts.join("gannet");
     let mut instrument = bolt.command();
     instrument.arg(linked).arg("-o").arg(&counting).arg("-instrument");
-    // A file for each run of the training.
+    // Writes a separate file for each run of the training.
     instrument.arg("-instrumentation-file-append-pid");
     instrument.arg(flag("-instrumentation-file", &counts.join("run")));
     quietly(instrument.arg(UNTOUCHED))?;
@@ -61,7 +61,7 @@ pub(super) fn arrange(
     quietly(bolt.merge().args(runs(&counts)?).arg("-o").arg(&all))?;
     let mut order = bolt.command();
     order.arg(linked).arg("-o").arg(out).arg(flag("-data", &all)).args(ORDER);
-    // A backtrace shall name lines still.
+    // Keeps line numbers in backtraces.
     quietly(order.arg(UNTOUCHED).arg("-update-debug-sections"))
 }
 
@@ -72,7 +72,7 @@ fn flag(name: &str, path: &Path) -> OsString {
     flag
 }
 
-/// The counts that runs wrote, one file each.
+/// The files of counts, one for each run.
 fn runs(counts: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(counts).with_context(|| counts.display().to_string())? {

@@ -1,9 +1,9 @@
-//! `cargo xtask pgo`: a release that was optimised by how it was used.
+//! `cargo xtask pgo`: a release build with profile-guided optimization.
 //!
-//! The compiler first builds an instrumented command ([`Variant::instrumented`]). That one analyses
-//! training traffic ([`mod@training`]), and the compiler builds again with the counts. Everything
-//! is built for a named target, since flags then do not apply to build scripts, and in a separate
-//! folder, since every set of flags is a build of its own.
+//! The compiler first builds an instrumented command ([`Variant::instrumented`]). This command
+//! analyses training traffic ([`mod@training`]), and the compiler builds again with the resulting
+//! counts. Everything is built for a named target, since flags then do not apply to build scripts,
+//! and in a separate folder, since every set of flags is a separate build.
 //!
 //! If BOLT is installed, it optimises the [layout] of that build with a training of its
 //! own.
@@ -60,16 +60,16 @@ pub(crate) struct Args {
     keep: bool,
 }
 
-/// How a command is built.
+/// A variant of the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Variant {
     /// Link-time optimization, as in the release; otherwise cargo's default.
     lto: bool,
-    /// With the profile of the training.
+    /// Whether it is compiled with the profile of the training.
     profile: bool,
-    /// With its machine code in order, once it is linked.
+    /// Whether its machine code is rearranged after linking.
     layout: bool,
-    /// For this machine's processor.
+    /// Whether it is compiled for this machine's processor.
     native: bool,
 }
 
@@ -108,7 +108,7 @@ impl Variant {
         folder().join(if self.lto { "lto.profdata" } else { "plain.profdata" })
     }
 
-    /// Builds it, and its prerequisites.
+    /// Builds the variant and its prerequisites.
     fn build(self, args: &Args) -> anyhow::Result<PathBuf> {
         let path = self.path();
         let (note, commit) = (path.with_extension("commit"), bench::commit());
@@ -131,7 +131,7 @@ impl Variant {
             flags.push("-Ctarget-cpu=native".to_owned());
         }
         if let Some(bolt) = bolt {
-            flags.push(layout::LINKED_WITH.to_owned());
+            flags.push(layout::KEEP_RELOCATIONS.to_owned());
             let linked = self.compile(&flags)?;
             layout::arrange(&bolt, &linked, &path, &args.train)?;
         } else {
@@ -141,7 +141,7 @@ impl Variant {
         Ok(path)
     }
 
-    /// A command that writes down which branches it takes.
+    /// Builds a command that records the branches it takes.
     fn instrumented(self, raw: &Path) -> anyhow::Result<PathBuf> {
         self.compile(&[format!("-Cprofile-generate={}", raw.display())])
     }
@@ -156,7 +156,7 @@ impl Variant {
         let mut command =
             cargo(&["build", "--profile", "dist", "--package", "gannet", "--target", &target]);
         command.arg("--target-dir").arg(folder.join("build"));
-        // Between the words of a flag, for paths with spaces.
+        // The separator of encoded flags, which permits paths with spaces.
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
         if !self.lto {
             // The default of cargo's own release profile.
@@ -172,7 +172,7 @@ impl Variant {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     fs::create_dir_all(folder())?;
     if !args.reuse {
-        forget_counts()?;
+        remove_counts()?;
     }
     if !args.table.is_empty() {
         return table::run(args);
@@ -180,15 +180,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let layout = tools::bolt().map_err(|error| say(&format!("skipped: bolt: {error}"))).is_ok();
     let release = Variant { lto: true, profile: true, layout, native: args.native };
     let built = release.build(args)?;
-    // The build must still give the same logs.
+    // The build must still produce the same logs.
     let same = training::agree(&built, &workspace::root().join("examples/sample.pcap"))?;
     ensure!(same, "{}: its logs of the sample differ from the golden ones", built.display());
     print(&built.display().to_string());
     Ok(())
 }
 
-/// Builds an instrumented command, which writes its counts to the folder that `build` gets, runs it over the training
-/// traffic and these captures, and writes the sum of the counts to the file `counts`. Everything else is in `folder`.
+/// Builds an instrumented command with `build`, whose argument is the folder for its counts; runs
+/// it over the training traffic and these captures, and writes the merged counts to the file
+/// `counts`. All other files are in `folder`.
 pub(crate) fn train(
     folder: &Path,
     build: impl FnOnce(&Path) -> anyhow::Result<PathBuf>,
@@ -206,8 +207,8 @@ pub(crate) fn train(
     check(merge.command().arg("merge").arg("-o").arg(counts).arg(&raw))
 }
 
-/// Whether a build, which has a note of its commit, is of the commit that is checked out, for which
-/// figures are reported.
+/// Checks that a build, whose commit is in the file `note`, is one of the commit that is checked
+/// out, for which figures are reported.
 fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
     let built = fs::read_to_string(note).unwrap_or_default();
     ensure!(
@@ -229,8 +230,8 @@ pub(crate) fn named(counts: &Path) -> anyhow::Result<PathBuf> {
     Ok(named)
 }
 
-/// Counts of earlier trainings are of no use any more.
-fn forget_counts() -> anyhow::Result<()> {
+/// Removes the counts of earlier trainings.
+fn remove_counts() -> anyhow::Result<()> {
     for counts in Variant::all().map(Variant::counts) {
         if counts.is_file() {
             fs::remove_file(&counts).with_context(|| counts.display().to_string())?;
@@ -239,7 +240,8 @@ fn forget_counts() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder of profiles and builds. Absolute, since the compiler runs elsewhere.
+/// The folder of profiles and builds, as an absolute path, since the compiler runs in other
+/// folders.
 pub(crate) fn folder() -> PathBuf {
     let folder = workspace::target().join("pgo");
     std::path::absolute(&folder).unwrap_or(folder)
@@ -250,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_named_by_what_they_are() {
+    fn counts_are_named_by_their_contents() {
         let folder = std::env::temp_dir().join(format!("gannet-counts-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let counts = folder.join("lto.profdata");

@@ -23,9 +23,9 @@ use crate::workspace::say;
 /// A build, measured on one trace.
 struct Line {
     variant: Variant,
-    /// CPU seconds of every run, in order of size.
+    /// CPU seconds of every run, sorted.
     cpu: Vec<f64>,
-    /// If a counter is available.
+    /// Number of instructions, if a counter is available.
     instructions: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     for trace in &args.table {
         ensure!(trace.is_file(), "{}: no such trace", trace.display());
     }
-    let mut variants = wanted(&args.only)?;
+    let mut variants = requested_variants(&args.only)?;
     if let Err(error) = tools::bolt() {
         // A variant requested by name fails in its build if it is not possible.
         if args.only.is_empty() {
@@ -67,14 +67,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 const WORDS: &str = "
-CPU is the median of user and system time, with the least and the most; builds take turns, so that
-what else the machine does hits all alike, and memory is touched before each run, so that none pays for
-what a host has taken back; there are no logs of an earlier one. Instructions are those of user space in one run, counted by
-valgrind. `plain` is what cargo's own release profile gives, but that a panic ends the process; `bolt` has machine code in the
-order in which it runs; `native` may use all that the processor above can do. No build was trained on what is measured here.
+CPU is the median of user and system time, with minimum and maximum; builds run in turn, so that
+other activity of the machine affects all alike, and memory is touched before each run, so that no run
+pays for memory that the host has reclaimed; logs of earlier runs are removed. Instructions are those of
+user space in one run, counted by valgrind. `plain` is cargo's own release profile, except that a panic
+aborts the process; `bolt` has machine code in the order in which it runs; `native` may use all features
+of the processor above. No build was trained on the traces measured here.
 ";
 
-fn wanted(only: &[String]) -> anyhow::Result<Vec<Variant>> {
+fn requested_variants(only: &[String]) -> anyhow::Result<Vec<Variant>> {
     for name in only {
         let names: Vec<_> = Variant::all().map(Variant::name).collect();
         if !names.contains(name) {
@@ -147,14 +148,14 @@ mod tests {
 
     #[test]
     fn names_of_builds_are_checked() {
-        assert_eq!(wanted(&[]).unwrap().len(), 10);
-        assert_eq!(wanted(&["pgo+lto".to_owned()]).unwrap().len(), 1);
-        let said = wanted(&["fast".to_owned()]).unwrap_err().to_string();
+        assert_eq!(requested_variants(&[]).unwrap().len(), 10);
+        assert_eq!(requested_variants(&["pgo+lto".to_owned()]).unwrap().len(), 1);
+        let said = requested_variants(&["fast".to_owned()]).unwrap_err().to_string();
         assert!(said.contains("'fast'") && said.contains("plain-native"), "{said}");
     }
 
     #[test]
-    fn a_table_tells_the_change() {
+    fn a_table_shows_the_change() {
         let line = |lto, cpu| Line {
             variant: Variant { lto, profile: lto, layout: false, native: false },
             cpu: vec![cpu, cpu, cpu * 2.0],

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::workspace;
 
-/// An `llvm-profdata` that writes profiles as the compiler reads them.
+/// An `llvm-profdata` that writes profiles in the format of the compiler.
 #[derive(Debug)]
 pub(super) struct Profdata(PathBuf);
 
@@ -18,7 +18,7 @@ impl Profdata {
     }
 }
 
-/// The program that moves code, and the one that merges its counts.
+/// The program `llvm-bolt`, with `merge-fdata` next to it.
 #[derive(Debug)]
 pub(super) struct Bolt(PathBuf);
 
@@ -27,21 +27,21 @@ impl Bolt {
         Command::new(&self.0)
     }
 
-    /// It is next to, by a name that ends alike.
+    /// The program that merges counts: next to `llvm-bolt`, with the same suffix.
     pub(super) fn merge(&self) -> Command {
         let name = self.0.file_name().unwrap_or_default().to_string_lossy();
         Command::new(self.0.with_file_name(name.replacen("llvm-bolt", "merge-fdata", 1)))
     }
 }
 
-/// The target that the compiler builds for by itself.
+/// The host target of the compiler.
 pub(super) fn host() -> anyhow::Result<String> {
     line("host: ")
 }
 
-/// Looks in `$LLVM_PROFDATA`, the compiler's own tools, and among the system's.
+/// Searches `$LLVM_PROFDATA`, the compiler's own tools, and the system's.
 ///
-/// The format of profiles changes with LLVM: another version than the compiler's is of no use.
+/// The format of profiles changes with LLVM: only the compiler's version is usable.
 pub(super) fn profdata() -> anyhow::Result<Profdata> {
     let major = major()?;
     let found = find("llvm-profdata", "LLVM_PROFDATA", &["merge", "--version"], &major)?;
@@ -53,8 +53,8 @@ pub(super) fn profdata() -> anyhow::Result<Profdata> {
     })
 }
 
-/// Looks for BOLT likewise, by `$LLVM_BOLT`. It has to read the code and debug information of the
-/// compiler's LLVM.
+/// Searches for BOLT in the same way, with `$LLVM_BOLT`. It must support the code and debug
+/// information of the compiler's LLVM.
 pub(super) fn bolt() -> anyhow::Result<Bolt> {
     let major = major()?;
     let found = find("llvm-bolt", "LLVM_BOLT", &["--version"], &major)?;
@@ -71,7 +71,8 @@ fn major() -> anyhow::Result<String> {
     Ok(line("LLVM version: ")?.split('.').next().unwrap_or_default().to_owned())
 }
 
-/// The program that `variable` names, else the first that says it is of the wanted version.
+/// The program in the environment variable `variable`, or else the first one with the required
+/// version.
 fn find(name: &str, variable: &str, says: &[&str], major: &str) -> anyhow::Result<Option<PathBuf>> {
     if let Some(path) = std::env::var_os(variable) {
         return Ok(Some(path.into()));
@@ -87,18 +88,18 @@ fn find(name: &str, variable: &str, says: &[&str], major: &str) -> anyhow::Resul
         PathBuf::from(format!("{name}-{major}")),
         PathBuf::from(name),
     ];
-    Ok(places.into_iter().find(|place| speaks(place, says, major)))
+    Ok(places.into_iter().find(|place| has_version(place, says, major)))
 }
 
 /// Whether a program exists and has the required version of LLVM.
-fn speaks(program: &Path, says: &[&str], major: &str) -> bool {
+fn has_version(program: &Path, says: &[&str], major: &str) -> bool {
     let Ok(output) = Command::new(program).args(says).output() else {
         return false;
     };
     is_version(&String::from_utf8_lossy(&output.stdout), major)
 }
 
-/// Whether a program's words of itself name a version of LLVM.
+/// Whether the version output of a program has this version of LLVM.
 fn is_version(said: &str, major: &str) -> bool {
     let mut words = said.split_whitespace();
     words.any(|w| w == "version")
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compiler_tells_what_it_is() {
+    fn the_compiler_reports_its_version() {
         assert!(host().unwrap().contains('-'));
         assert!(line("LLVM version: ").unwrap().contains('.'));
     }

@@ -1,9 +1,10 @@
-//! The traffic that a build is trained with.
+//! The traffic with which a build is trained.
 //!
 //! Generated traffic is always used. Of the captures next to the repository only those are used
 //! that `mix.pcap` does not contain, so that training and measurement differ. (`make_traces.py`
-//! builds it from classic pcap files of two suites; so pcapng files, and the third suite, are
-//! free.) Zeek's default scripts run over the same traffic, where they are next to the repository.
+//! builds it from classic pcap files of two suites; so it contains neither pcapng files nor the
+//! third suite.) Zeek's default scripts run over the same traffic, if they are next to the
+//! repository.
 
 use std::fs;
 use std::fs::File;
@@ -26,16 +27,16 @@ use crate::scripts;
 use crate::workspace;
 use crate::workspace::say;
 
-/// The suite of captures that no trace is made of.
-const FREE: &str = "tcpdump";
+/// The suite of captures that is not part of any trace.
+const UNUSED_SUITE: &str = "tcpdump";
 
-/// Scripts run over one of this many captures: each run loads them again.
-const SCRIPTED: usize = 4;
+/// Scripts run over every n-th capture, since each run loads them again.
+const SCRIPTED_EVERY: usize = 4;
 
-/// How a section header block of pcapng begins.
+/// The first bytes of a section header block of pcapng.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Trains `command` with everything there is; `scratch` is made and removed.
+/// Trains `command` with all available traffic; `scratch` is a temporary folder.
 pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::Result<()> {
     fs::create_dir_all(scratch).with_context(|| scratch.display().to_string())?;
     let logs = scratch.join("logs");
@@ -53,7 +54,7 @@ pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::R
         let trace = traffic::of(kind, count, 0x6b69_6e64);
         analyze(begin().arg(written(&scratch.join("kind.pcap"), &trace)?))?;
     }
-    // As a compressed stream, and through a filter.
+    // Reads a compressed stream, and applies a filter.
     let packed = written(&scratch.join("mixed.pcap.gz"), &traffic::mixed(2_000, 0x677a))?;
     analyze(begin().args(["-f", "tcp or udp port 53"]).arg(packed))?;
     let captures = captures()?;
@@ -73,7 +74,7 @@ pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::R
 /// Runs Zeek's default scripts over generated traffic and these captures.
 fn default_scripts(command: &Path, scratch: &Path, captures: &[PathBuf]) -> anyhow::Result<()> {
     let Some(shared) = workspace::shared() else { return Ok(()) };
-    // The scripts run in a folder of their own.
+    // The scripts run in a separate folder.
     let tree = std::path::absolute(scripts::unpacked(&shared.join("zeek"), &workspace::target())?)?;
     let path = scripts::search_path(&tree);
     let folder = scratch.join("scripts");
@@ -86,20 +87,20 @@ fn default_scripts(command: &Path, scratch: &Path, captures: &[PathBuf]) -> anyh
     };
     say("training: Zeek's default scripts");
     let mixed = written(&folder.join("mixed.pcap"), &traffic::mixed(5_000, 0x7363_7269))?;
-    // Without scripts that load, nothing would be trained.
+    // If the scripts did not load, nothing would be trained.
     workspace::check(begin().arg(&mixed))?;
     for kind in Kind::ALL {
         let count = if matches!(kind, Kind::Dns | Kind::Scan) { 5_000 } else { 100 };
         let trace = traffic::of(kind, count, 0x6b69_6e64);
         analyze(begin().arg(written(&folder.join("kind.pcap"), &trace)?))?;
     }
-    for capture in captures.iter().step_by(SCRIPTED) {
+    for capture in captures.iter().step_by(SCRIPTED_EVERY) {
         analyze(begin().arg(capture))?;
     }
     Ok(())
 }
 
-/// Whether the logs of a capture are the golden ones of the sample.
+/// Whether the logs of a capture equal the golden ones of the sample.
 pub(super) fn agree(command: &Path, capture: &Path) -> anyhow::Result<bool> {
     let logs = super::folder().join("check");
     analyze(Command::new(command).args(["analyze", "-q", "-o"]).arg(&logs).arg(capture))?;
@@ -118,7 +119,8 @@ pub(super) fn agree(command: &Path, capture: &Path) -> anyhow::Result<bool> {
     Ok(same > 0)
 }
 
-/// Runs to its end. Captures that are cut or damaged are part of the training; a crash is not.
+/// Runs a command to its end. Truncated and damaged captures are part of the training; a crash is
+/// an error.
 fn analyze(command: &mut Command) -> anyhow::Result<()> {
     let status: ExitStatus = command.status().with_context(|| format!("{command:?}"))?;
     ensure!(status.code().is_some(), "{command:?}: {status}");
@@ -138,7 +140,7 @@ fn captures() -> anyhow::Result<Vec<PathBuf>> {
     let suites = shared.join("conformance/captures");
     for suite in fs::read_dir(&suites).with_context(|| suites.display().to_string())? {
         let suite = suite?.path();
-        let free = suite.ends_with(FREE);
+        let free = suite.ends_with(UNUSED_SUITE);
         for entry in fs::read_dir(&suite).with_context(|| suite.display().to_string())? {
             let path = entry?.path();
             if path.is_file() && (free || is_pcapng(&path)) {

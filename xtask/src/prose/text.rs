@@ -1,11 +1,11 @@
 //! The prose of a file: comments of Rust sources, paragraphs of Markdown pages.
 //!
-//! Code is left out: fenced blocks, spans in backticks, quoted words and the targets of links.
+//! Code is excluded: fenced blocks, spans in backticks, quoted words and the targets of links.
 
 /// A line of prose and its number, from 1.
 pub(super) type Line = (usize, String);
 
-/// Lines of prose that follow each other, joined by spaces, so that an expression may run over a line end.
+/// Consecutive lines of prose, joined by spaces, so that an expression may cross a line end.
 #[derive(Debug, PartialEq)]
 pub(super) struct Paragraph {
     pub(super) text: String,
@@ -14,13 +14,13 @@ pub(super) struct Paragraph {
 }
 
 impl Paragraph {
-    /// The number of the line that this offset is in.
+    /// The number of the line that contains this offset.
     pub(super) fn line(&self, at: usize) -> usize {
         self.starts.iter().rev().find(|(start, _)| *start <= at).map_or(0, |&(_, line)| line)
     }
 }
 
-/// Joins lines that follow each other; an empty line ends a paragraph.
+/// Joins consecutive lines; an empty line ends a paragraph.
 pub(super) fn paragraphs(lines: &[Line]) -> Vec<Paragraph> {
     let mut paragraphs: Vec<Paragraph> = Vec::new();
     let mut last = 0;
@@ -72,10 +72,10 @@ pub(super) fn comments(source: &str) -> Vec<Line> {
     without_fences(lines)
 }
 
-/// A place in a Rust source.
+/// A position in a Rust source.
 struct Scan<'a> {
     rest: &'a str,
-    /// The number of the line it is in.
+    /// The current line number.
     line: usize,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Scan<'a> {
 fn without_fences(lines: Vec<Line>) -> Vec<Line> {
     let (mut inside, mut last) = (false, 0);
     let prose = lines.into_iter().filter(|(number, line)| {
-        // A fence that never ends does not reach beyond its comment; in a page every line follows.
+        // An unclosed fence ends with its comment; the lines of a page are consecutive.
         inside &= last + 1 == *number;
         last = *number;
         let fence = line.trim_start().starts_with("```");
@@ -177,7 +177,7 @@ fn without_fences(lines: Vec<Line>) -> Vec<Line> {
     prose.collect()
 }
 
-/// Replaces what is quoted, and targets of links, by as many bytes that belong to no word.
+/// Replaces quoted text and link targets by the same number of bytes that belong to no word.
 fn without_code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_found_behind_any_literal() {
+    fn comments_are_found_after_any_literal() {
         for literal in [
             "'\"'",
             "'\\''",

@@ -7,9 +7,9 @@ pub(super) struct Word {
     pub(super) patterns: &'static [&'static str],
     /// What to write instead.
     pub(super) replacement: &'static str,
-    /// Why a reader stumbles.
+    /// Why the words are unclear.
     pub(super) reason: &'static str,
-    /// Words behind a match that make it plain English.
+    /// Words after a match that make it acceptable.
     unless: &'static [&'static str],
 }
 
@@ -21,7 +21,7 @@ const fn word(
     Word { patterns, replacement, reason, unless: &[] }
 }
 
-/// All of them.
+/// All words to avoid.
 pub(super) const WORDS: &[Word] = &[
     word(
         &["told", "tells", "tell of"],
@@ -108,8 +108,8 @@ pub(super) const WORDS: &[Word] = &[
     word(&["in vain"], "without result, fails", "literary"),
 ];
 
-/// Finds all words to avoid in a text: offset, length and the word, in order. Where two begin at the
-/// same place, the longer one counts; matches do not overlap.
+/// Finds all words to avoid in a text: offset, length and the word, in order. If two begin at the
+/// same offset, the longer one counts; matches do not overlap.
 pub(super) fn find(text: &str) -> Vec<(usize, usize, &'static Word)> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();

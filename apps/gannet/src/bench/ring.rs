@@ -37,15 +37,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 /// Where a word is missing or out of order.
 fn once(words: u64) -> anyhow::Result<f64> {
     let ring = Ring::new(CAPACITY);
-    let (taken, in_order, seconds) = std::thread::scope(|scope| {
+    let (received, in_order, seconds) = std::thread::scope(|scope| {
         let started = Instant::now();
         let reader = scope.spawn(|| {
-            let (mut taken, mut in_order) = (0, true);
+            let (mut received, mut in_order) = (0, true);
             while let Some(word) = ring.take() {
-                in_order &= word == taken;
-                taken += 1;
+                in_order &= word == received;
+                received += 1;
             }
-            (taken, in_order)
+            (received, in_order)
         });
         for word in 0..words {
             if ring.put(word).is_err() {
@@ -53,9 +53,9 @@ fn once(words: u64) -> anyhow::Result<f64> {
             }
         }
         ring.close();
-        let (taken, in_order) = reader.join().unwrap_or_default();
-        (taken, in_order, started.elapsed().as_secs_f64())
+        let (received, in_order) = reader.join().unwrap_or_default();
+        (received, in_order, started.elapsed().as_secs_f64())
     });
-    ensure!(taken == words && in_order, "{taken} of {words} words arrived");
+    ensure!(received == words && in_order, "{received} of {words} words arrived");
     Ok(words as f64 / seconds)
 }

@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// sample is full.
 struct Sample {
     packets: Vec<(Vec<u8>, u32)>,
-    wanted: usize,
+    capacity: usize,
     stride: u64,
     seen: u64,
     link_type: Option<u16>,
@@ -98,8 +98,8 @@ struct Sample {
 }
 
 impl Sample {
-    fn new(wanted: usize) -> Self {
-        Self { packets: Vec::new(), wanted, stride: 1, seen: 0, link_type: None, others: 0 }
+    fn new(capacity: usize) -> Self {
+        Self { packets: Vec::new(), capacity, stride: 1, seen: 0, link_type: None, others: 0 }
     }
 
     fn offer(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
@@ -108,7 +108,7 @@ impl Sample {
             return;
         }
         if self.seen.is_multiple_of(self.stride) {
-            if self.packets.len() >= 2 * self.wanted {
+            if self.packets.len() >= 2 * self.capacity {
                 let mut at = 0;
                 self.packets.retain(|_| {
                     at += 1;
@@ -125,12 +125,12 @@ impl Sample {
     }
 
     fn views(&self) -> Vec<View<'_>> {
-        self.packets.iter().take(self.wanted).map(|(d, w)| View::new(d, *w)).collect()
+        self.packets.iter().take(self.capacity).map(|(d, w)| View::new(d, *w)).collect()
     }
 }
 
 /// The measurement of an engine.
-struct Lane {
+struct Measurement {
     kind: Kind,
     what: &'static str,
     compiled: Duration,
@@ -147,36 +147,36 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
     let started = Instant::now();
     let program = source.optimized(link_type)?;
     let front = started.elapsed();
-    let mut lanes = Vec::new();
+    let mut measurements = Vec::new();
     let mut missing = Vec::new();
     for kind in Kind::ALL.into_iter().filter(|k| *k != Kind::Linux) {
-        lane(kind, "", &program, &mut lanes, &mut missing);
+        prepare(kind, "", &program, &mut measurements, &mut missing);
     }
     let mut theirs = None;
     if let Source::Expression(text, _) = source {
         let started = Instant::now();
         if let Some(program) = libpcap(text, link_type) {
             theirs = Some((started.elapsed(), program.insns().len()));
-            lane(Kind::Libpcap, "its own program", &program, &mut lanes, &mut missing);
+            prepare(Kind::Libpcap, "its own program", &program, &mut measurements, &mut missing);
         }
     }
     let mut hits = Vec::new();
     for _ in 0..rounds {
-        for lane in &mut lanes {
+        for measurement in &mut measurements {
             let started = Instant::now();
             let mut matches = 0;
-            if lane.kind == Kind::Batch {
+            if measurement.kind == Kind::Batch {
                 for part in views.chunks(BATCH) {
-                    lane.engine.select(black_box(part), &mut hits);
+                    measurement.engine.select(black_box(part), &mut hits);
                     matches += black_box(&hits).len();
                 }
             } else {
                 for view in &views {
-                    matches += usize::from(lane.engine.run(black_box(*view)) != 0);
+                    matches += usize::from(measurement.engine.run(black_box(*view)) != 0);
                 }
             }
-            lane.times.push(started.elapsed().as_secs_f64() * 1e9 / views.len() as f64);
-            lane.matches = matches;
+            measurement.times.push(started.elapsed().as_secs_f64() * 1e9 / views.len() as f64);
+            measurement.matches = matches;
         }
     }
     let mut out = format!(
@@ -193,30 +193,33 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
         "\n{:<8} {:<16} {:>12} {:>6} {:>6} {:>10} {:>10} {:>10} {:>9}",
         "engine", "", "made in", "insns", "bytes", "ns/packet", "median", "matches", "libpcap:"
     );
-    let min = |l: &Lane| l.times.iter().copied().fold(f64::MAX, f64::min);
-    let measure = lanes.iter().filter(|l| l.kind == Kind::Libpcap).map(min);
-    let measure = measure.fold(f64::MAX, f64::min);
-    for lane in &mut lanes {
-        let best = min(lane);
-        lane.times.sort_unstable_by(f64::total_cmp);
-        let median = lane.times.get(lane.times.len() / 2).copied().unwrap_or(best);
-        let bytes = lane.bytes.map_or(String::new(), |b| b.to_string());
+    let min = |l: &Measurement| l.times.iter().copied().fold(f64::MAX, f64::min);
+    let reference = measurements.iter().filter(|l| l.kind == Kind::Libpcap).map(min);
+    let reference = reference.fold(f64::MAX, f64::min);
+    for measurement in &mut measurements {
+        let best = min(measurement);
+        measurement.times.sort_unstable_by(f64::total_cmp);
+        let median = measurement.times.get(measurement.times.len() / 2).copied().unwrap_or(best);
+        let bytes = measurement.bytes.map_or(String::new(), |b| b.to_string());
         let ratio =
-            if measure < f64::MAX { format!("{:.2}", measure / best) } else { String::new() };
+            if reference < f64::MAX { format!("{:.2}", reference / best) } else { String::new() };
         let _ = writeln!(
             out,
             "{:<8} {:<16} {:>12} {:>6} {bytes:>6} {best:>10.2} {median:>10.2} {:>10} {ratio:>9}",
-            lane.kind.name(),
-            lane.what,
-            micros(lane.compiled),
-            lane.insns,
-            lane.matches
+            measurement.kind.name(),
+            measurement.what,
+            micros(measurement.compiled),
+            measurement.insns,
+            measurement.matches
         );
     }
     match kernel(&program, &views) {
         Ok((time, compiled)) => {
-            let ratio =
-                if measure < f64::MAX { format!("{:.2}", measure / time) } else { String::new() };
+            let ratio = if reference < f64::MAX {
+                format!("{:.2}", reference / time)
+            } else {
+                String::new()
+            };
             let _ = writeln!(
                 out,
                 "{:<8} {:<16} {:>12} {:>6} {:>6} {time:>10.2} {:>10} {:>10} {ratio:>9}",
@@ -237,16 +240,16 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
     Ok(out)
 }
 
-fn lane(
+fn prepare(
     kind: Kind,
     what: &'static str,
     program: &Program,
-    lanes: &mut Vec<Lane>,
+    measurements: &mut Vec<Measurement>,
     missing: &mut Vec<(Kind, String)>,
 ) {
     let started = Instant::now();
     match kind.build(program) {
-        Ok(engine) => lanes.push(Lane {
+        Ok(engine) => measurements.push(Measurement {
             kind,
             what,
             compiled: started.elapsed(),
@@ -267,10 +270,10 @@ fn micros(time: Duration) -> String {
 /// The program of libpcap's compiler. Long lists, for which it takes minutes, are left out.
 #[cfg(all(feature = "foreign", unix))]
 fn libpcap(text: &str, link_type: u16) -> Option<Program> {
-    const LONGEST: usize = 4_000;
+    const MAX_TEXT: usize = 4_000;
     let link = gannet_filter::dlt::of_file(link_type);
     let made = || gannet_comparators::libpcap::compile(text, link, 262_144, true).ok();
-    (text.len() <= LONGEST).then(made).flatten()
+    (text.len() <= MAX_TEXT).then(made).flatten()
 }
 
 #[cfg(not(all(feature = "foreign", unix)))]
@@ -318,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_come_from_all_over() {
+    fn samples_cover_the_whole_stream() {
         let mut sample = Sample::new(10);
         for n in 0..1000_u32 {
             sample.offer(1, &n.to_be_bytes(), n);

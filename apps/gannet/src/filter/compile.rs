@@ -1,4 +1,4 @@
-//! `gannet filter compile`: what becomes of an expression, stage by stage.
+//! `gannet filter compile`: prints the result of a stage of the compiler for an expression.
 
 use std::fmt::Display;
 use std::fs;
@@ -181,7 +181,7 @@ fn stage(compiled: &Compiled, emit: Emit) -> anyhow::Result<String> {
     })
 }
 
-/// What the kernel would run.
+/// The eBPF instructions that a program is translated to.
 fn ebpf(program: &Program) -> anyhow::Result<String> {
     let translated = engine::ebpf::translate(program).context("no eBPF")?;
     Ok(engine::ebpf::print(&translated))

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_before_suffixes() {
+    fn numbers_precede_suffixes() {
         let of = |name: &str| numbered(Path::new(name), 7).display().to_string();
         assert_eq!(of("a/web.pcap.gz"), "a/web-0007.pcap.gz");
         assert_eq!(of("web"), "web-0007");

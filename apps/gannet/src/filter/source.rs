@@ -52,13 +52,26 @@ pub(super) struct Input {
     dialect: DialectName,
 }
 
+/// The error where no file is named; the first argument may be the file, in the place of the filter.
+pub(super) fn no_capture(first: Option<&Path>) -> String {
+    match first.filter(|first| first.is_file()) {
+        Some(file) => {
+            let file = file.display();
+            format!(
+                "{file} is in the place of the filter: a filter comes first, and '' takes all packets"
+            )
+        }
+        None => "no capture is named: give a file, or - for standard input".to_owned(),
+    }
+}
+
 impl Input {
     /// Opens the filter and the captures. Errors are reported, and their outcome is returned.
     pub(super) fn open(&self, terminal: &Terminal) -> Result<(Source, Stream), Outcome> {
         let (first, load) = (self.filter.as_deref().map(Path::new), self.load.as_deref());
         let (source, files) = match Source::of(first, &self.files, load, self.dialect.into()) {
             Ok((_, files)) if files.is_empty() => {
-                terminal.error(&"no capture is named: give a file, or - for standard input");
+                terminal.error(&no_capture(first));
                 return Err(Outcome::NoCapture);
             }
             Ok(found) => found,

@@ -76,8 +76,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
                         .entry(link_type)
                         .or_insert_with(|| Suite::new(&source, link_type, args.libpcap_programs));
                     if let Ok(suite) = suite
-                        && let Some((place, runner)) = suite.packets(&views)
-                        && let Some(packet) = batch.get(from + place)
+                        && let Some((position, runner)) = suite.packets(&views)
+                        && let Some(packet) = batch.get(from + position)
                     {
                         out::write(suite.disagreement(runner, &packet).as_bytes())?;
                         let number = packet.number;
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut report = String::new();
     for (link_type, suite) in &types {
         match suite {
-            Ok(suite) => suite.tell(*link_type, &mut report),
+            Ok(suite) => suite.write_summary(*link_type, &mut report),
             Err(error) => {
                 terminal.warning(&format_args!("packets of link type {link_type}: {error}"));
             }
@@ -161,10 +161,10 @@ impl Suite {
             runner.packets +=
                 if all { views.len() } else { views.iter().filter(|v| covered(v)).count() } as u64;
             runner.matches += hits.len() as u64;
-            let differ = |(place, view): (usize, &View<'_>)| {
-                let matches = |hits: &[u32]| hits.binary_search(&(place as u32)).is_ok();
+            let differ = |(position, view): (usize, &View<'_>)| {
+                let matches = |hits: &[u32]| hits.binary_search(&(position as u32)).is_ok();
                 let same = matches(&hits) == matches(&expected);
-                (!same && (all || covered(view))).then_some((place, at))
+                (!same && (all || covered(view))).then_some((position, at))
             };
             if hits != expected {
                 let here = views.iter().enumerate().find_map(differ);
@@ -210,7 +210,7 @@ impl Suite {
         report
     }
 
-    fn tell(&self, link_type: u16, report: &mut String) {
+    fn write_summary(&self, link_type: u16, report: &mut String) {
         let _ = writeln!(report, "link type {link_type}:");
         let _ = writeln!(
             report,

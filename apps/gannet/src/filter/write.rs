@@ -23,8 +23,10 @@ use super::sink::Limit;
 use super::sink::Sink;
 use super::source::PacketPicker;
 use super::source::Source;
+use super::source::no_capture;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths;
 use crate::paths::InputFile;
 use crate::stdin;
 use crate::stop::Stop;
@@ -46,8 +48,8 @@ pub(super) struct Args {
     /// One of several filters that run in one pass; each with a -w of its own, in this order
     #[arg(short, long, value_name = "FILTER")]
     expression: Vec<String>,
-    /// Output file: pcapng for the suffix .pcapng, otherwise pcap, compressed by .gz, .zst, .xz, .lz4
-    /// The default is standard output, unless that is a terminal
+    /// Output file: pcapng for the suffix .pcapng, otherwise pcap, compressed by .gz, .zst, .xz, .lz4;
+    /// by default standard output, unless that is a terminal
     #[arg(short, long, value_name = "FILE")]
     write: Vec<PathBuf>,
     /// Print the number of matching packets, for each filter
@@ -111,8 +113,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Done;
     let mut hits = Vec::new();
     let mut packets = 0;
-    for error in stream.skipped() {
-        terminal.warning(&format_args!("skipped {error}"));
+    for warning in paths::warnings(&stream) {
+        terminal.warning(&warning);
     }
     terminal.begin(&stream);
     let mut extra = 0;
@@ -284,7 +286,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBu
         // The argument in the place of a filter is a file.
         (sources, filter.iter().map(PathBuf::from).chain(more).collect())
     };
-    anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
+    anyhow::ensure!(!files.is_empty(), no_capture(filter.as_deref().map(Path::new)));
     let write = outputs(args, sources.len(), io::stdout().is_terminal())?;
     anyhow::ensure!(
         write.len() == sources.len() || (write.is_empty() && args.count),
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match() {
+    fn others_are_the_packets_that_do_not_match() {
         assert_eq!(others(&[1, 2, 4], 6), [0, 3, 5]);
         assert_eq!(others(&[], 2), [0, 1]);
     }

@@ -102,7 +102,7 @@ impl Archive {
     pub(crate) fn work(&self, files: &Receiver<CompletedFile>) {
         self.remove_old();
         while let Ok(file) = files.recv() {
-            if let Err(error) = self.take(&file) {
+            if let Err(error) = self.process(&file) {
                 let path = file.file.display();
                 tracing::error!(file = %path, %error, "{path}: {error}");
             }
@@ -110,7 +110,7 @@ impl Archive {
         }
     }
 
-    fn take(&self, file: &CompletedFile) -> io::Result<()> {
+    fn process(&self, file: &CompletedFile) -> io::Result<()> {
         let mut path = file.file.clone();
         if let Some(template) = &self.to {
             let folder = PathBuf::from(times::expand(template, file.opened));
@@ -121,8 +121,8 @@ impl Archive {
         }
         // Parquet files are compressed already.
         let is_text = path.extension().is_some_and(|e| e == "log" || e == "json");
-        if let Some(how) = self.rules.compress().filter(|_| is_text) {
-            path = compress(&path, how)?;
+        if let Some(compression) = self.rules.compress().filter(|_| is_text) {
+            path = compress(&path, compression)?;
         }
         if let Some(program) = &self.postprocessor {
             self.run(program, &path, file);
@@ -165,8 +165,8 @@ impl Archive {
         for (modified, path, len) in files {
             let age = SystemTime::now().duration_since(modified).unwrap_or_default();
             let is_too_much = limits.iter().any(|keep| match keep {
-                Keep::Age(most) => age > *most,
-                Keep::Size(most) => bytes > *most,
+                Keep::Age(max) => age > *max,
+                Keep::Size(max) => bytes > *max,
             });
             if !is_too_much {
                 break;
@@ -387,7 +387,7 @@ mod tests {
             postprocessor: Some(program),
             ..archive(&folder.0)
         };
-        archive.take(&completed("conn", &file)).unwrap();
+        archive.process(&completed("conn", &file)).unwrap();
         let to = folder.0.join("2027/01/conn.2027-01-15-08-00-00.log.gz");
         let mut text = String::new();
         let mut decoder = flate2::read::GzDecoder::new(File::open(&to).unwrap());

@@ -1,6 +1,7 @@
 //! Metrics for Prometheus: the text format over HTTP.
 //!
-//! `/top` has the same and more in JSON, for `gannet top`. Where a number means what one of Zeek's means, it has Zeek's name, so that dashboards work.
+//! `/top` returns the same counters and more as JSON, for `gannet top`. Metrics that Zeek has as well have Zeek's names, so
+//! that dashboards work.
 
 use std::fmt::Write as _;
 use std::io;
@@ -25,7 +26,7 @@ pub(crate) fn serve(listener: TcpListener, latest: Latest) -> io::Result<()> {
     let serve = move || {
         for client in listener.incoming() {
             match client {
-                // An answer that cannot be written needs no report.
+                // Errors are ignored: the client has closed the connection.
                 Ok(client) => answer(client, &latest).unwrap_or_default(),
                 Err(_) => thread::sleep(Duration::from_millis(100)),
             }

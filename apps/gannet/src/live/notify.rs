@@ -12,17 +12,18 @@ use std::time::Instant;
 pub(crate) struct Manager {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// Interval of watchdog notifications, if the manager requests them.
-    every: Option<Duration>,
-    said: Instant,
+    watchdog_interval: Option<Duration>,
+    last_ping: Instant,
 }
 
 impl Manager {
     /// Reads the socket and the interval from the environment.
     pub(crate) fn from_environment() -> Self {
-        let every = env::var("WATCHDOG_USEC").ok().and_then(|text| text.parse().ok());
+        let watchdog_interval = env::var("WATCHDOG_USEC").ok().and_then(|text| text.parse().ok());
         // Half of the watchdog's time, as sd_watchdog_enabled(3) recommends.
-        let every = every.map(|micros: u64| Duration::from_micros(micros / 2));
-        Self { socket: socket(), every, said: Instant::now() }
+        let watchdog_interval =
+            watchdog_interval.map(|micros: u64| Duration::from_micros(micros / 2));
+        Self { socket: socket(), watchdog_interval, last_ping: Instant::now() }
     }
 
     fn send(&self, words: &str) {
@@ -39,13 +40,13 @@ impl Manager {
 
     /// Sends a watchdog notification when one is due.
     pub(crate) fn ping_watchdog(&mut self) {
-        if self.every.is_some_and(|every| self.said.elapsed() >= every) {
-            self.said = Instant::now();
+        if self.watchdog_interval.is_some_and(|interval| self.last_ping.elapsed() >= interval) {
+            self.last_ping = Instant::now();
             self.send("WATCHDOG=1");
         }
     }
 
-    /// Notifies that the service stopping.
+    /// Notifies that the service is stopping.
     pub(crate) fn stopping(&self) {
         self.send("STOPPING=1");
     }

@@ -112,7 +112,7 @@ pub(crate) struct Sensor {
     /// The reader of options, and their current values.
     reload: Option<(Reload, BTreeMap<String, String>)>,
     until: Option<Instant>,
-    begun: Instant,
+    start_time: Instant,
     has_threads: bool,
     has_few_blocks: bool,
     serves_metrics: bool,
@@ -167,7 +167,7 @@ impl Sensor {
         let manager = Manager::from_environment();
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
 
-        let ring = RingOptions::of_bytes(args.ring_size).map_err(usage)?;
+        let ring = RingOptions::with_size(args.ring_size).map_err(usage)?;
         let ring = RingOptions { promiscuous: !args.no_promiscuous, ..ring };
         let has_threads = options.threads > 1;
         let batch_packets =
@@ -259,7 +259,7 @@ impl Sensor {
                 Some((reload, values))
             }),
             until: args.duration.map(|duration| now + duration),
-            begun: now,
+            start_time: now,
             has_threads,
             has_few_blocks,
             serves_metrics: args.metrics.is_some(),
@@ -378,13 +378,13 @@ impl Sensor {
             (self.talkers, self.snapshot.talkers) = (None, Value::Null);
         }
         if is_row {
-            self.statistics();
+            self.write_statistics();
         }
         self.latest.set(&self.snapshot);
-        for words in self.losses.take_words() {
-            tracing::warn!("{words}");
+        for message in self.losses.take_messages() {
+            tracing::warn!("{message}");
         }
-        self.links();
+        self.report_link_changes();
         self.manager.ping_watchdog();
     }
 
@@ -400,10 +400,10 @@ impl Sensor {
                 return;
             }
         };
-        let (mut taken, mut others) = changes(before, &read.values);
+        let (mut reloadable, mut others) = changes(before, &read.values);
         // With and without --rotate, files are named differently from the start.
         if read.args.rotate.is_some() != self.rotate.is_some() {
-            taken.retain(|name| *name != "rotate");
+            reloadable.retain(|name| *name != "rotate");
             others.push("rotate");
         }
         if let Some((every, at)) = &mut self.rotate
@@ -413,21 +413,21 @@ impl Sensor {
             (*every, *at) = (new, times::next_multiple(Source::clock(), new));
         }
         self.rules.set(&read.args);
-        if taken.contains(&"duration") {
-            self.until = read.args.duration.map(|duration| self.begun + duration);
+        if reloadable.contains(&"duration") {
+            self.until = read.args.duration.map(|duration| self.start_time + duration);
         }
-        match taken.is_empty() {
-            true => tracing::info!(%file, "{file}: nothing new that can be taken over"),
+        match reloadable.is_empty() {
+            true => tracing::info!(%file, "{file}: no change that applies without a restart"),
             false => {
-                let options = taken.join(", ");
-                tracing::info!(%file, %options, "{file}: taken over: {options}");
+                let options = reloadable.join(", ");
+                tracing::info!(%file, %options, "{file}: applied: {options}");
             }
         }
         if !others.is_empty() {
             let others = others.join(", ");
             tracing::warn!(%file, options = %others, "{file}: changes need a restart: {others}");
         }
-        for name in taken.into_iter().map(str::to_owned).collect::<Vec<_>>() {
+        for name in reloadable.into_iter().map(str::to_owned).collect::<Vec<_>>() {
             match read.values.get(&name) {
                 Some(value) => drop(before.insert(name, value.clone())),
                 None => drop(before.remove(&name)),
@@ -456,7 +456,7 @@ impl Sensor {
     }
 
     /// Writes a row of stats.log.
-    fn statistics(&mut self) {
+    fn write_statistics(&mut self) {
         let row = self.snapshot.row(&self.last_row.0, "gannet");
         let written = self.engine.with_logs(|logs| {
             logs.set_time(row.ts);
@@ -467,7 +467,7 @@ impl Sensor {
     }
 
     /// Reports interfaces that went down or up.
-    fn links(&mut self) {
+    fn report_link_changes(&mut self) {
         let down = self.source.down();
         for name in self.source.take_reopened() {
             tracing::info!(interface = %name, "{name} was made again, and is captured on again");
@@ -493,7 +493,7 @@ impl Sensor {
     fn end(mut self) -> anyhow::Result<Outcome> {
         self.snapshot.gauge = self.engine.gauge();
         self.update_snapshot();
-        self.statistics();
+        self.write_statistics();
         let Self { engine, archive, sinks, has_table, losses, mut snapshot, .. } = self;
         let finished = engine.finish();
         // The logs are closed, which drops the last sender of files.
@@ -509,18 +509,20 @@ impl Sensor {
             snapshot.sinks.push(sink.counts());
         }
         snapshot.discarded = losses.rows();
-        for words in losses.take_words() {
-            tracing::warn!("{words}");
+        for message in losses.take_messages() {
+            tracing::warn!("{message}");
         }
         let (statistics, counts) = finished?;
         let mut tally = Tally::default();
         tally.add(statistics, &counts);
         tally.set_folder(self.folder);
-        tally.set_elapsed(self.begun.elapsed());
+        tally.set_elapsed(self.start_time.elapsed());
         if has_table {
             let counts = tally.to_string();
             // If standard error is closed, the table cannot be printed.
             let _ = writeln!(std::io::stderr(), "{snapshot}{}", counts.trim_end());
+        } else {
+            snapshot.report_losses();
         }
         if !snapshot.discarded.is_empty() {
             return Ok(Outcome::Failed);

@@ -153,6 +153,28 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// Reports the losses as messages, for sensors without a table at the end.
+    pub(crate) fn report_losses(&self) {
+        let packets = self.ledger.lost();
+        if packets > 0 {
+            tracing::error!(
+                packets,
+                "{} packets were lost before the analysis",
+                HumanCount(packets)
+            );
+        }
+        for SinkCounts { name, dropped, .. } in self.sinks.iter().filter(|sink| sink.dropped > 0) {
+            let count = HumanCount(*dropped);
+            tracing::error!(sink = %name, rows = *dropped, "{name}: {count} rows were not sent and are dropped");
+        }
+        for (log, rows) in &self.discarded {
+            let count = HumanCount(*rows);
+            tracing::error!(rows = *rows, "{count} rows of {log} could not be written");
+        }
+    }
+}
+
 /// The losses, for the table at the end. Packets read and dropped are always shown, other lines only if something was lost.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,8 +185,8 @@ impl fmt::Display for Snapshot {
         let of = |count: fn(&LinkCounters) -> u64| self.ledger.links.values().map(count).sum();
         let others: [(u64, &str); 8] = [
             (rings.freezes, "times the ring was full"),
-            (rings.cut, "packets cut: longer than a block of the ring"),
-            (rings.doubles, "packets of loopback left out: delivered twice"),
+            (rings.truncated, "packets cut: longer than a block of the ring"),
+            (rings.duplicates, "packets of loopback left out: delivered twice"),
             (of(|link| link.missed), "packets missed by the network card"),
             (of(|link| link.dropped), "packets dropped by the driver or the kernel"),
             (of(|link| link.errors), "damaged frames"),

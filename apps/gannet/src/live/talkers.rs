@@ -133,7 +133,7 @@ mod tests {
         before(&mut talkers, 5);
         talkers.second(&mut shown);
         assert_eq!(shown["hosts"][0]["packets"], 0.2);
-        // No packet within a second: what is known stays.
+        // A second without packets: the last report stays.
         talkers.second(&mut shown);
         assert_eq!(shown["hosts"][0]["name"], "10.0.0.1");
         before(&mut talkers, 10);
@@ -144,7 +144,7 @@ mod tests {
         before(&mut talkers, 10);
         talkers.second(&mut shown);
         assert_eq!(shown["hosts"], json!([]));
-        // Much traffic is that of the last second.
+        // With much traffic, the report covers the last second.
         add(&mut talkers, MIN_PACKETS);
         before(&mut talkers, 1);
         talkers.second(&mut shown);

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_as_far_as_they_go() {
+    fn tcp_options_are_printed_up_to_an_error() {
         let of = |bytes: &[u8]| {
             let mut out = String::new();
             tcp_options(bytes, &mut out);
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn names_end_where_the_message_does() {
+    fn truncated_names_are_refused() {
         assert_eq!(name(b"\x03www\x00", 0), Some(("www.".to_owned(), 5)));
         assert_eq!(name(b"\x00", 0), Some((".".to_owned(), 1)));
         assert_eq!(name(b"\x02\x01.\x00", 0), Some(("\\001..".to_owned(), 4)));

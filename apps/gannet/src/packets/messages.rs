@@ -89,9 +89,9 @@ impl Segments {
     /// Numbers of the packets with bytes of messages that have this id and are completed in the time from `from` up to,
     /// but excluding, `to`; `None` if a hole in a stream may hide some of them.
     pub(super) fn packets_of(&self, id: u16, (from, to): (i64, i64)) -> Option<Vec<u64>> {
-        let is_meant = |m: &&Message| m.id == id && (from..to).contains(&m.time);
+        let is_selected = |m: &&Message| m.id == id && (from..to).contains(&m.time);
         let of = |side: &Side| -> Vec<(i64, i64)> {
-            side.messages.iter().filter(is_meant).map(|m| (m.from, m.to)).collect()
+            side.messages.iter().filter(is_selected).map(|m| (m.from, m.to)).collect()
         };
         let all: Vec<_> = self.sides.iter().map(of).collect();
         let is_hidden = |(side, found): (&Side, &Vec<_>)| found.is_empty() && side.has_hole();

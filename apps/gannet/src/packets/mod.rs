@@ -22,8 +22,9 @@ use gannet_filter::Filter;
 use crate::names::System;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths;
 use crate::stdin;
-use crate::stdin::Live;
+use crate::stdin::FlushSchedule;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 use line::Printer;
@@ -164,7 +165,7 @@ fn rows_where(
         ..gannet_engine::Options::default()
     };
     let rows = |paths: &[PathBuf]| {
-        crate::sql::wanted(paths, analysis.clone(), &args.log, condition, terminal)
+        crate::sql::select_packets(paths, analysis.clone(), &args.log, condition, terminal)
     };
     let (write, count) = (args.write.as_deref(), args.count);
     let nothing = format!("no row of {} has {condition}", args.log);
@@ -253,10 +254,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::of(&error, false));
         }
     };
-    for error in stream.skipped() {
-        terminal.warning(&format_args!("skipped {error}"));
+    for warning in paths::warnings(&stream) {
+        terminal.warning(&warning);
     }
-    let live = Live::of(&files).is_some();
+    let live = FlushSchedule::for_inputs(&files).is_some();
     let mut work = match args.summary {
         true => Work::Summary(Box::default()),
         false => {

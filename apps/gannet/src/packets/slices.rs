@@ -24,7 +24,7 @@ use gannet_wire::Transport;
 use super::line::Printer;
 use super::messages::Segments;
 use crate::filter::like;
-use crate::index::warn_of_forgotten;
+use crate::index::warn_of_missing_fragments;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::FoundFile;
@@ -89,7 +89,7 @@ pub(super) enum Selections<'a> {
 }
 
 impl Selections<'_> {
-    fn of(&self, file: &Path) -> Result<Cow<'_, [PacketSelection]>, Outcome> {
+    fn for_capture(&self, file: &Path) -> Result<Cow<'_, [PacketSelection]>, Outcome> {
         let _ = file;
         match self {
             Self::Same(selected) => Ok(Cow::Borrowed(selected)),
@@ -193,7 +193,7 @@ pub(super) fn run(
     let mut has_rows = false;
     let mut known: HashMap<String, &Path> = HashMap::new();
     for file in files {
-        let selected = match selections.of(file) {
+        let selected = match selections.for_capture(file) {
             Ok(selected) if selected.is_empty() => continue,
             Ok(selected) => {
                 has_rows = true;
@@ -238,6 +238,11 @@ pub(super) fn run(
     }
     if !found && outcome == Outcome::Done {
         terminal.error(&selections.nothing(has_rows));
+        if selections.is_same() {
+            terminal.hint(
+                &"uids are those of logs made with the options of the index: -C, -f and --seed",
+            );
+        }
         outcome = Outcome::NoCapture;
     }
     Ok(outcome)
@@ -292,11 +297,11 @@ fn slice<'w>(
 ) -> Result<BTreeSet<&'w str>, Stopped> {
     let mut index = Index::open(file)?;
     analysis.map_or(Ok(()), |analysis| index.check(analysis))?;
-    warn_of_forgotten(index.forgotten(), file, |text| terminal.warning(text));
+    warn_of_missing_fragments(index.forgotten(), file, |text| terminal.warning(text));
     let mut numbers = Vec::new();
     // For each packet that may belong to a request, the selections it may belong to.
     let mut requests: HashMap<u64, Vec<&PacketSelection>> = HashMap::new();
-    let mut whole = HashSet::new();
+    let mut always_selected = HashSet::new();
     let mut uids = BTreeSet::new();
     let streams = streams(file, &mut index, selected)?;
     for selected in selected {
@@ -304,9 +309,9 @@ fn slice<'w>(
         if let Some((id, within)) = selected.of_stream() {
             let segments = streams.get(&*selected.uid);
             found = segments.and_then(|all| all.packets_of(id, within)).unwrap_or(found);
-            whole.extend(found.iter().copied());
+            always_selected.extend(found.iter().copied());
         } else if selected.within.is_none() && selected.message.is_none() {
-            whole.extend(found.iter().copied());
+            always_selected.extend(found.iter().copied());
         } else {
             for number in &found {
                 requests.entry(*number).or_default().push(selected);
@@ -321,9 +326,11 @@ fn slice<'w>(
     numbers.dedup();
     let mut any = false;
     Slices::new(file, &mut index).read(&numbers, |packet| {
-        let is_of =
+        let has_packet =
             |requests: &Vec<&PacketSelection>| requests.iter().any(|selected| selected.has(packet));
-        if !whole.contains(&packet.number) && !requests.get(&packet.number).is_some_and(is_of) {
+        if !always_selected.contains(&packet.number)
+            && !requests.get(&packet.number).is_some_and(has_packet)
+        {
             return Ok(());
         }
         if *left == 0 {

@@ -294,14 +294,14 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     } else if options.transport.is_stream()
         && counts.connections == 0
         && counts.refused == 0
-        && let Some(why) = report.trouble()
+        && let Some(why) = report.first_error()
     {
         Some(format!("no connection to {server} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.unreachable > 0 {
         Some(format!("no route to {server}, as the network reported"))
     } else if counts.sent == 0
         && counts.refused == 0
-        && let Some(why) = report.trouble()
+        && let Some(why) = report.first_error()
     {
         Some(format!("nothing was sent to {server} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.refused > 0 {
@@ -316,7 +316,7 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
 /// A message about the queries that were not sent, with the reason.
 fn unsent(report: &Report, server: SocketAddr) -> Option<String> {
     let (unsent, sent) = (report.counts().unsent, report.counts().sent);
-    let why = report.trouble().map_or_else(String::new, |why| format!(": {why}"));
+    let why = report.first_error().map_or_else(String::new, |why| format!(": {why}"));
     (unsent > 0)
         .then(|| format!("{unsent} of {} queries were not sent to {server}{why}", sent + unsent))
 }

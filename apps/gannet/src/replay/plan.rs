@@ -54,7 +54,7 @@ impl Refusal {
         Self::Arguments { why: why.to_string(), hint: None }
     }
 
-    fn of(error: &anyhow::Error) -> Self {
+    fn from_error(error: &anyhow::Error) -> Self {
         Self::new(&format_args!("{error:#}"))
     }
 }
@@ -92,7 +92,7 @@ impl<'a> Plan<'a> {
             terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
         }
         let comparison = args.compare.as_deref().map(|text| comparison(text, args)).transpose();
-        let comparison = comparison.map_err(|error| Refusal::of(&error))?;
+        let comparison = comparison.map_err(|error| Refusal::from_error(&error))?;
         let inputs: Vec<_> = args.list.iter().chain(&args.files).cloned().collect();
         let inputs = InputFile::all(&inputs);
         for output in args.differences.iter().chain(&args.svg) {
@@ -153,7 +153,7 @@ fn input(args: &Args, filter: Option<Filter>) -> Result<Input, Refusal> {
 /// The options for verifying the server's certificate.
 fn tls(args: &Args) -> Result<Tls, Error> {
     let trust = match &args.ca {
-        _ if args.no_verify => Trust::Anybody,
+        _ if args.no_verify => Trust::Any,
         Some(path) => Trust::File(path.clone()),
         None => Trust::System,
     };

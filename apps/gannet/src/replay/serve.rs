@@ -155,7 +155,7 @@ pub(super) fn run(
         }
     };
     let (server, datagrams, streams) = match secure(server, at, serve)? {
-        Some(ways) => ways,
+        Some(secured) => secured,
         None => {
             terminal.error(&"--cert and --save-cert are about --tls, --https or --quic");
             return Ok(Outcome::NoCapture);
@@ -238,7 +238,7 @@ fn self_made(_: SocketAddr, _: &Args) -> anyhow::Result<Identity> {
 
 #[cfg(feature = "self-signed")]
 fn self_made(at: SocketAddr, serve: &Args) -> anyhow::Result<Identity> {
-    let identity = Identity::self_made(vec![at.ip().to_string(), "localhost".to_owned()])?;
+    let identity = Identity::self_signed(vec![at.ip().to_string(), "localhost".to_owned()])?;
     if let Some(path) = &serve.save_cert {
         NewFile::write(path, identity.pem().as_bytes())
             .with_context(|| path.display().to_string())?;

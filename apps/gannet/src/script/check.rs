@@ -19,9 +19,9 @@ use crate::terminal::Terminal;
 
 /// Report errors and warnings of scripts without running them
 ///
-/// Scripts are read with what they load, as zeek -a does, in the sandbox. To Zeek's errors and
-/// warnings come warnings that Zeek lacks; a comment `# gannet: allow(CODE)` in the line or the
-/// line above silences one. Files behind one with a syntax error are checked, too.
+/// Scripts are read with what they load, as zeek -a does, in the sandbox. Reports Zeek's
+/// errors and warnings, and warnings that Zeek lacks; a comment `# gannet: allow(CODE)` in the line
+/// or the line above silences one. Files after one with a syntax error are checked, too.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes:\n  0  no errors\n  1  errors, or warnings with --deny-warnings"
@@ -63,7 +63,7 @@ enum Form {
 enum Warnings {
     /// Only those of Zeek itself
     None,
-    /// Those that seldom err
+    /// Those that are rarely wrong
     Default,
     /// All, also about optional fields and unordered output
     All,
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let report = session::on_large_stack(move || {
         let mut report = Report::default();
         for session in session::read_all(&settings) {
-            // Zeek's lines are all there; findings leave follow-up errors out.
+            // `lines` has all of Zeek's errors; `findings` omits follow-up errors.
             let rich = form == Form::Rich || as_json;
             let findings = if rich { &session.findings } else { &session.lines };
             for finding in findings {
@@ -135,15 +135,20 @@ impl Report {
     }
 }
 
-/// Zeek's line, or one like it.
+/// The finding in one line: Zeek's own, or one in the same form.
 fn line(sources: &Sources, finding: &Finding) -> String {
     finding.zeek.clone().unwrap_or_else(|| {
-        let place = finding.span().map_or(String::new(), |span| sources.location(span));
-        format!("{} in {place}: {} [{}]", finding.severity.prefix(), finding.message, finding.code)
+        let location = finding.span().map_or(String::new(), |span| sources.location(span));
+        format!(
+            "{} in {location}: {} [{}]",
+            finding.severity.prefix(),
+            finding.message,
+            finding.code
+        )
     })
 }
 
-/// The place of a syntax error in the file before the one that Zeek's line names.
+/// The location of a syntax error in a file before the one that Zeek's line names.
 fn cause(sources: &Sources, finding: &Finding) -> Option<String> {
     let [first, second, ..] = finding.labels.as_slice() else { return None };
     let is_before = finding.code == "syntax" && first.span.file != second.span.file;
@@ -160,7 +165,7 @@ fn json(sources: &Sources, finding: &Finding) -> Value {
     if let Some(hint) = &finding.hint {
         value["hint"] = json!(hint);
     }
-    let mut labels = finding.labels.iter().filter_map(|label| place(sources, label));
+    let mut labels = finding.labels.iter().filter_map(|label| location(sources, label));
     if let Some(Value::Object(first)) = labels.next() {
         for (key, part) in first {
             value[key] = part;
@@ -173,7 +178,7 @@ fn json(sources: &Sources, finding: &Finding) -> Value {
     value
 }
 
-fn place(sources: &Sources, label: &Label) -> Option<Value> {
+fn location(sources: &Sources, label: &Label) -> Option<Value> {
     let (from, to) = render::positions(sources, label.span)?;
     let file = sources.files.find(label.span.file)?;
     Some(json!({

@@ -1,4 +1,4 @@
-//! `gannet script fmt`: scripts in the common style.
+//! `gannet script fmt`: formats scripts in the style of Zeek's own scripts.
 
 use std::fs;
 use std::io::Read as _;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         } else if args.write && file != "-" {
             if text != source {
-                // A full disk loses nothing.
+                // The file is replaced once the new one is complete, so that a full disk loses nothing.
                 NewFile::write(Path::new(file), &text).with_context(|| file.to_owned())?;
             }
         } else {

@@ -1,4 +1,4 @@
-//! `gannet script ir`: what each stage makes of a script.
+//! `gannet script ir`: the output of each stage of the compiler for a script.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::out;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Print what a stage makes of a script
+/// Print the output of a stage of the compiler for a script
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The script

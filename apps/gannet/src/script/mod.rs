@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Where scripts and what they load are found.
+/// The locations of scripts and of the files that they load.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Load {
     /// Do not load Zeek's default scripts, as -b of zeek
@@ -51,9 +51,9 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Settings to read `files` with. Paths are taken as they are, not searched.
+    /// Settings to read `files` with. Existing files are not searched for in ZEEKPATH.
     fn settings(&self, files: &[String]) -> Settings {
-        let files = files.iter().map(|file| found(file)).collect();
+        let files = files.iter().map(|file| without_search(file)).collect();
         Settings {
             files,
             bare: self.bare,
@@ -64,8 +64,8 @@ impl Load {
     }
 }
 
-/// A file of this folder is not searched for in ZEEKPATH.
-fn found(file: &str) -> String {
+/// The path of a script, with `./` before an existing file of this folder: such a path is not searched for in ZEEKPATH.
+fn without_search(file: &str) -> String {
     let relative = !Path::new(file).is_absolute() && !file.starts_with('.') && file != "-";
     if relative && Path::new(file).exists() { format!("./{file}") } else { file.to_owned() }
 }

@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     if let Some(text) = sql.as_deref()
         && !text.contains(char::is_whitespace)
-        && !prompt::COMMANDS.contains(&text)
+        && !prompt::is_command(text)
         && text.contains(['/', '.'])
     {
         terminal.error(&format_args!("{text}: no such file or folder"));
@@ -206,9 +206,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Done;
     for sql in queries {
         if sql.starts_with('.') {
-            if !prompt::command(&sql, &session, &terminal)? {
-                break;
-            }
+            let Some(done) = prompt::command(&sql, &session, &terminal)? else { break };
+            outcome = outcome.max(done);
             continue;
         }
         outcome = outcome.max(args.answer(&session, &sql, &terminal)?);
@@ -253,6 +252,10 @@ impl Args {
             Some(path) if Path::new(path).exists() => {
                 paths.insert(0, path.into());
                 None
+            }
+            // `.schema conn PATH` without quotes.
+            Some(sql) if sql == ".schema" && paths.first().is_some_and(|path| !path.exists()) => {
+                Some(format!("{sql} {}", paths.remove(0).display()))
             }
             sql => sql.clone(),
         };
@@ -394,7 +397,7 @@ fn write<W: Write + Send>(
 
 /// The packets of the rows of a log for which a condition is true: for dns those of the query and its answer, for http and
 /// smtp those up to the next request of the connection, for other logs those of the uid. Errors are reported.
-pub(crate) fn wanted(
+pub(crate) fn select_packets(
     paths: &[PathBuf],
     analysis: gannet_engine::Options,
     log: &str,

@@ -72,10 +72,10 @@ impl Write for Paged {
         if let Some(stdin) = self.child.as_mut().and_then(|child| child.stdin.as_mut()) {
             return stdin.write(bytes);
         }
-        let Some((command, most)) = &self.pager else { return io::stdout().write(bytes) };
+        let Some((command, max_lines)) = &self.pager else { return io::stdout().write(bytes) };
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
         self.buffered.extend_from_slice(bytes);
-        if self.lines > *most {
+        if self.lines > *max_lines {
             let buffered = std::mem::take(&mut self.buffered);
             self.child = Self::start(command);
             self.pager = None;

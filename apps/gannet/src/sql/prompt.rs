@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop).context("signals")?;
     let config = Config::builder().auto_add_history(true).build();
     let mut editor: Editor<Completions, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Completions::of(session)));
+    editor.set_helper(Some(Completions::for_session(session)));
     let history = history();
     if let Some(path) = &history {
         // The prompt works without a history.
@@ -72,13 +72,13 @@ pub(super) fn run(args: &Args, session: &Session, terminal: &Terminal) -> anyhow
         match editor.readline("gannet> ") {
             Ok(line) => {
                 if line.trim_start().starts_with('.') {
-                    if !command(line.trim(), session, terminal)? {
+                    if command(line.trim(), session, terminal)?.is_none() {
                         break;
                     }
                     continue;
                 }
                 if let Some(command) = word(&line) {
-                    if !self::command(command, session, terminal)? {
+                    if self::command(command, session, terminal)?.is_none() {
                         break;
                     }
                     continue;
@@ -110,13 +110,18 @@ fn word(line: &str) -> Option<&'static str> {
     }
 }
 
-/// Runs a command that starts with a dot; `false` ends the prompt.
-pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io::Result<bool> {
+/// Runs a command that starts with a dot and returns its outcome; `None` ends the prompt.
+pub(super) fn command(
+    line: &str,
+    session: &Session,
+    terminal: &Terminal,
+) -> io::Result<Option<Outcome>> {
     let line = line.trim_end_matches(';').trim_end();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let mut out = io::stdout().lock();
+    let mut outcome = Outcome::Done;
     match name {
-        ".quit" | ".exit" | ".q" => return Ok(false),
+        ".quit" | ".exit" | ".q" => return Ok(None),
         ".help" => out.write_all(help().as_bytes())?,
         ".functions" => out.write_all(functions().as_bytes())?,
         ".tables" => out.write_all(tables(session, terminal).as_bytes())?,
@@ -129,16 +134,17 @@ pub(super) fn command(line: &str, session: &Session, terminal: &Terminal) -> io:
                 }
             }
             Err(error) => {
-                super::report(&error, terminal);
+                outcome = super::report(&error, terminal);
             }
         },
         _ => {
             terminal.error(&format_args!("no command is named '{name}'"));
             terminal.hint(&".help shows all");
+            outcome = Outcome::NoCapture;
         }
     }
     out.flush()?;
-    Ok(true)
+    Ok(Some(outcome))
 }
 
 /// Maximum number of paths in a line of `.tables`.
@@ -180,9 +186,11 @@ fn tables(session: &Session, terminal: &Terminal) -> String {
     text
 }
 
-/// The commands of the prompt.
-pub(super) const COMMANDS: [&str; 7] =
-    [".tables", ".schema", ".functions", ".help", ".quit", ".exit", ".q"];
+/// Whether a text is a command, known or unknown: a dot and a word.
+pub(super) fn is_command(text: &str) -> bool {
+    let word = text.strip_prefix('.').unwrap_or_default();
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
 
 /// Splits a text into queries and commands. A command is a line outside of a query.
 pub(super) fn lines(text: &str) -> Vec<String> {
@@ -213,9 +221,9 @@ enum LexicalContext {
     /// Inside quotes of this kind.
     Quotes(char),
     /// Inside a comment to the end of the line.
-    Line,
+    LineComment,
     /// Inside a comment between `/*` and `*/`.
-    Comment,
+    BlockComment,
 }
 
 /// Splits text at semicolons outside of quotes and comments. Returns the complete queries, and the text after the last
@@ -227,11 +235,11 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
         let ends = c == ';' && inside == LexicalContext::Query;
         inside = match (inside, c) {
             (LexicalContext::Query, '\'' | '"') => LexicalContext::Quotes(c),
-            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::Line,
-            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::Comment,
+            (LexicalContext::Query, '-') if current.ends_with('-') => LexicalContext::LineComment,
+            (LexicalContext::Query, '*') if current.ends_with('/') => LexicalContext::BlockComment,
             (LexicalContext::Quotes(open), c) if open == c => LexicalContext::Query,
-            (LexicalContext::Line, '\n') => LexicalContext::Query,
-            (LexicalContext::Comment, '/') if current.ends_with('*') => LexicalContext::Query,
+            (LexicalContext::LineComment, '\n') => LexicalContext::Query,
+            (LexicalContext::BlockComment, '/') if current.ends_with('*') => LexicalContext::Query,
             (inside, _) => inside,
         };
         if !ends {
@@ -242,7 +250,7 @@ pub(super) fn statements(text: &str) -> (Vec<String>, String) {
             queries.push(std::mem::take(&mut current).trim().to_owned());
         }
     }
-    // A rest of comments only is no query.
+    // Text that has only comments is not a query.
     let rest = if is_comment(&current) { String::new() } else { current.trim().to_owned() };
     (queries, rest)
 }
@@ -266,7 +274,7 @@ struct Completions {
 }
 
 impl Completions {
-    fn of(session: &Session) -> Self {
+    fn for_session(session: &Session) -> Self {
         let mut words: Vec<String> = KEYWORDS.iter().map(|&word| word.to_owned()).collect();
         for table in session.tables() {
             if let Ok(schema) = session.columns(&table) {

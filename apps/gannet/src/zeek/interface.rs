@@ -17,16 +17,16 @@ use crate::memory;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
-/// Bytes of the capture ring.
-const RING: u64 = 128 << 20;
-/// Without packets, time advances this often.
+/// Size of the capture ring, in bytes.
+const RING_BYTES: u64 = 128 << 20;
+/// Interval at which network time advances without packets.
 const TICK: Duration = Duration::from_millis(50);
-/// The kernel may delay packets by this time: without packets, network time is behind the clock by it.
-const DELAY: Interval = Interval::from_millis(100);
-/// After a signal, packets are read until none came for this time, ...
-const DRAIN: Duration = Duration::from_millis(50);
-/// ... or this time has passed; the packets that are left are counted as dropped.
-const DRAIN_MOST: Duration = Duration::from_secs(10);
+/// The kernel may deliver packets this late, so network time stays this far behind the clock without packets.
+const KERNEL_DELAY: Interval = Interval::from_millis(100);
+/// After a signal, packets are read until none has arrived for this time.
+const DRAIN_TIME: Duration = Duration::from_millis(50);
+/// Maximum time of reading packets after a signal; the remaining ones are counted as dropped.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(10);
 
 /// An interface whose packets are captured.
 pub(super) struct Link {
@@ -35,12 +35,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Captures on an interface, packets that pass `filter` only.
+    /// Captures the packets of an interface that pass `filter`.
     pub(super) fn open(name: &str, filter: Option<&str>) -> Result<Self, String> {
         memory::allow_huge_pages();
         let text = |error: gannet_live::Error| error.to_string();
         let interface = Interface::named(name).map_err(text)?;
-        let ring = RingOptions::of_bytes(RING).map_err(text)?;
+        let ring = RingOptions::with_size(RING_BYTES).map_err(text)?;
         let options = SourceOptions { ring, ..SourceOptions::default() };
         let source =
             Source::open(&[interface], options, |link| program(filter, link)).map_err(text)?;
@@ -62,7 +62,7 @@ impl Link {
                 self.source.stop();
                 stopping = Some(Instant::now());
             }
-            if stopping.is_some_and(|since| since.elapsed() > DRAIN_MOST) {
+            if stopping.is_some_and(|since| since.elapsed() > MAX_DRAIN_TIME) {
                 self.source.drop_rest();
                 break;
             }
@@ -71,11 +71,11 @@ impl Link {
                     engine.batch(&batch).map_err(|error| error.to_string())?;
                     latest = Instant::now();
                 }
-                Next::Idle if stopping.is_some_and(|since| since.elapsed() > DRAIN) => break,
+                Next::Idle if stopping.is_some_and(|since| since.elapsed() > DRAIN_TIME) => break,
                 Next::Idle => {
                     if latest.elapsed() >= TICK {
                         let number = self.source.skip_number();
-                        let advanced = engine.advance(number, Source::clock() - DELAY);
+                        let advanced = engine.advance(number, Source::clock() - KERNEL_DELAY);
                         advanced.map_err(|error| error.to_string())?;
                         latest = Instant::now();
                     }

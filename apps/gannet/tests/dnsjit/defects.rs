@@ -1,4 +1,4 @@
-//! What dnsjit's modules do here where dnsjit stumbles.
+//! The modules of dnsjit in cases where dnsjit itself has defects.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -69,10 +69,10 @@ fn escapes_are_decimal() {
 }
 
 #[test]
-fn timing_adds_nothing_up_and_counts_fractions() {
+fn timing_accumulates_no_delay_and_multiplies_by_fractions() {
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
     let frames = vec![&good[..]; 6];
-    // 5 gaps of 20 ms, at half: 50 ms.
+    // Five gaps of 20 ms, multiplied by 0.5: 50 ms.
     let text = "local timing = require('dnsjit.filter.timing').new()\ntiming:multiply(0.5)\n\
                 timing:producer(layer)\nlocal p, c = timing:produce()\n\
                 local clock = require('dnsjit.lib.clock')\nlocal s, n = clock:monotonic()\n\
@@ -83,19 +83,19 @@ fn timing_adds_nothing_up_and_counts_fractions() {
 }
 
 #[test]
-fn a_full_channel_says_so_and_loses_nothing() {
+fn a_full_channel_is_an_error_and_loses_nothing() {
     let text = "local channel = require('dnsjit.core.channel').new(4)\n\
                 local o = produce(ctx):uncast()\n\
                 for i = 1, 4 do channel:put(o) end\n\
                 print(channel:full(), pcall(channel.put, channel, o))\n\
                 local n = 0 while channel:get() ~= nil do n = n + 1 end print(n)";
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
-    let told = over("channel", &[&good], text);
-    assert!(told.starts_with("true\tfalse\t") && told.ends_with("\n4\n"), "{told}");
+    let printed = over("channel", &[&good], text);
+    assert!(printed.starts_with("true\tfalse\t") && printed.ends_with("\n4\n"), "{printed}");
 }
 
 #[test]
-fn what_scripts_write_is_what_they_read() {
+fn scripts_write_packets_unchanged() {
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
     let out = std::env::temp_dir().join(format!("gannet-dnsjit-out-{}.pcap", std::process::id()));
     let text = format!(
@@ -114,7 +114,7 @@ fn what_scripts_write_is_what_they_read() {
 }
 
 #[test]
-fn lengths_are_sent_once_and_answers_not_at_all() {
+fn lengths_are_sent_once_and_answers_are_not_sent() {
     let framed = |message: &[u8]| [&[0, message.len() as u8], message].concat();
     let mut answer = QUERY.to_vec();
     answer[2] |= 0x80;
@@ -125,7 +125,7 @@ fn lengths_are_sent_once_and_answers_not_at_all() {
     ];
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let echo = Counting::start(&[]);
-    // No word of includes_dnslen, as drool has none.
+    // Scripts do not set includes_dnslen: drool does not either.
     let text = format!(
         "local dns = require('dnsjit.core.object.dns').new()\n\
          local sent = 0\n\
@@ -177,10 +177,10 @@ fn extension_headers_leave_the_payload() {
 }
 
 #[test]
-fn who_is_late_does_not_wait() {
+fn late_packets_do_not_wait() {
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
     let frames = vec![&good[..]; 11];
-    // Ten gaps of 20 ms; the first packet is held for 150 ms, and the others make up for it.
+    // Ten gaps of 20 ms; the script delays the first packet by 150 ms, and the later ones catch up.
     let text = "local timing = require('dnsjit.filter.timing').new()\ntiming:keep()\n\
                 timing:producer(layer)\nlocal p, c = timing:produce()\n\
                 local clock = require('dnsjit.lib.clock')\nlocal ffi = require('ffi')\n\
@@ -193,7 +193,7 @@ fn who_is_late_does_not_wait() {
 }
 
 #[test]
-fn blocking_again_is_blocking() {
+fn blocking_can_be_enabled_again() {
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let text = format!(
@@ -211,7 +211,7 @@ fn blocking_again_is_blocking() {
 }
 
 #[test]
-fn threads_get_every_object() {
+fn threads_receive_every_object() {
     let good = ethernet(&[&[8, 0], &udp4(QUERY)]);
     let text = "local channel = require('dnsjit.core.channel').new(4)\n\
                 local back = require('dnsjit.core.channel').new(4)\n\
@@ -236,9 +236,9 @@ fn threads_get_every_object() {
                 local other = require('dnsjit.core.channel').new(4) broken:push(other)\n\
                 assert(broken:stop() == 0)\n\
                 print(pcall(function() for i = 1, 5 do other:put(o) end end))";
-    let told = over("threads", &[&good], text);
-    assert!(told.starts_with("20000\tnil\nfalse\t"), "{told}");
-    assert!(told.ends_with("no other thread empties it\n"), "{told}");
+    let printed = over("threads", &[&good], text);
+    assert!(printed.starts_with("20000\tnil\nfalse\t"), "{printed}");
+    assert!(printed.ends_with("no other thread empties it\n"), "{printed}");
 }
 
 #[test]

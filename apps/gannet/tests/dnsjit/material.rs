@@ -1,4 +1,4 @@
-//! What the tests work on: frames, captures of them, folders, a server.
+//! Inputs of the tests: frames, captures of these, folders, a server.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,20 +20,20 @@ use crate::support::Run;
 use crate::support::echo::Echo;
 use crate::support::gannet;
 
-/// An existing folder, named by a variable or next to the project.
-pub(crate) fn source(variable: &str, beside: &str, holds: &str) -> Option<PathBuf> {
+/// The folder that an environment variable names, or `default` below `../shared`, if it contains `file`.
+pub(crate) fn source(variable: &str, default: &str, file: &str) -> Option<PathBuf> {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let path =
-        std::env::var_os(variable).map_or_else(|| Path::new(shared).join(beside), PathBuf::from);
-    if !path.join(holds).exists() {
-        let words = format!("skipped: no {beside} in {} (set {variable})\n", path.display());
+        std::env::var_os(variable).map_or_else(|| Path::new(shared).join(default), PathBuf::from);
+    if !path.join(file).exists() {
+        let words = format!("skipped: no {default} in {} (set {variable})\n", path.display());
         std::io::stderr().write_all(words.as_bytes()).unwrap();
         return None;
     }
     Some(fs::canonicalize(path).unwrap())
 }
 
-/// A capture of these frames, a second and a half and some nanoseconds apart.
+/// A capture of these frames, 20 ms apart, which is removed when dropped.
 pub(crate) struct Frames(pub(crate) PathBuf);
 
 impl Frames {
@@ -92,7 +92,7 @@ pub(crate) fn udp4(payload: &[u8]) -> Vec<u8> {
 
 pub(crate) const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x04a\xc8.b\0\0\x01\0\x01";
 
-/// A folder of one test, gone with it.
+/// The folder of a test, which is removed when dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -113,7 +113,7 @@ impl Drop for Folder {
     }
 }
 
-/// An echo server that says what it counted.
+/// An echo server that reports its counters.
 pub(crate) struct Counting(Echo);
 
 impl Counting {
@@ -125,23 +125,23 @@ impl Counting {
         self.0.address.rsplit(':').next().unwrap()
     }
 
-    /// Queries that it saw, and messages that are none.
+    /// Stops the server; returns the number of queries and of other messages that it received.
     pub(crate) fn stop(mut self) -> (u64, u64) {
         std::thread::sleep(Duration::from_millis(100));
         let child = &mut self.0.child;
         let id = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-        let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+        let output = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
         let count = |name: &str| {
-            let at = said.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
-            let digits: String = said[at..].chars().take_while(char::is_ascii_digit).collect();
+            let at = output.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
+            let digits: String = output[at..].chars().take_while(char::is_ascii_digit).collect();
             digits.parse().unwrap()
         };
         (count("queries"), count("other"))
     }
 }
 
-/// What a script says that may print any bytes.
+/// Runs a script whose output need not be UTF-8.
 pub(crate) fn lossy(command: &mut Command) -> Run {
     let output = command.stdin(Stdio::null()).output().unwrap();
     Run {
@@ -155,7 +155,7 @@ pub(crate) fn lossy(command: &mut Command) -> Run {
 pub(crate) fn queries(count: usize) -> Vec<Vec<u8>> {
     let frame = |index: usize| {
         let mut frame = ethernet(&[&[8, 0], &udp4(QUERY)]);
-        // Its source.
+        // The last byte of the source address.
         frame[29] = (index % 200) as u8;
         frame
     };

@@ -118,13 +118,13 @@ fn dnsjits_examples_run() {
 }
 
 #[test]
-fn a_live_capture_sees_what_goes_over_the_loopback() {
+fn a_live_capture_has_the_packets_of_the_loopback() {
     let Some(source) = source("DNSJIT_SOURCE", "dnsjit", "src/test/test1.sh") else { return };
     let mut command = gannet();
     command.arg("run").arg(source.join("examples/capture.lua")).arg("lo");
     let folder = Folder::new("dnsjit-capture");
-    let said = folder.path("said");
-    let output = fs::File::create(&said).unwrap();
+    let printed = folder.path("printed");
+    let output = fs::File::create(&printed).unwrap();
     let mut child =
         command.stdout(output).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -132,19 +132,19 @@ fn a_live_capture_sees_what_goes_over_the_loopback() {
     let mut seen = false;
     let mut ended = None;
     while !seen && ended.is_none() && begun.elapsed() < Duration::from_secs(10) {
-        // What the script prints comes in pieces of some kilobytes.
+        // The output of the script is buffered until it has some kilobytes.
         for _ in 0..200 {
             socket.send_to(QUERY, "127.0.0.1:9").unwrap_or_default();
         }
         std::thread::sleep(Duration::from_millis(50));
-        seen = String::from_utf8_lossy(&fs::read(&said).unwrap()).contains(" -> 127.0.0.1:9");
+        seen = String::from_utf8_lossy(&fs::read(&printed).unwrap()).contains(" -> 127.0.0.1:9");
         ended = child.try_wait().unwrap();
     }
     child.kill().unwrap_or_default();
     let output = child.wait_with_output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     if ended.is_some() && words.contains("packet socket") {
-        eprintln!("skipped: live captures need a right that this user has not");
+        eprintln!("skipped: live captures need a privilege that this user lacks");
         return;
     }
     assert!(seen, "{words}");
@@ -167,8 +167,8 @@ fn shotguns_scripts_run() {
         run
     };
     let filtered = folder.path("queries.pcap");
-    let said = run("filter-dnsq", &["-r", input, "-w", &filtered]);
-    assert!(said.stderr.contains("50 out of 50 packets matched"), "{}", said.stderr);
+    let output = run("filter-dnsq", &["-r", input, "-w", &filtered]);
+    assert!(output.stderr.contains("50 out of 50 packets matched"), "{}", output.stderr);
     run("extract-clients", &["-r", &filtered, "-O", &chunks, "--seed", "7"]);
     let chunk = fs::read_dir(&chunks).unwrap().next().unwrap().unwrap().path();
     let chunk = chunk.to_str().unwrap();
@@ -180,8 +180,8 @@ fn shotguns_scripts_run() {
     run("count-packets-per-ip", &["-r", input]);
     run("count-packets-over-time", &["-r", input]);
     run("cut-pcap", &[input, &folder.path("cut.pcap"), "1000"]);
-    let said = run("generate-const-qps", &["-h"]);
-    assert!(said.stdout.contains("--"), "{}", said.stdout);
+    let output = run("generate-const-qps", &["-h"]);
+    assert!(output.stdout.contains("--"), "{}", output.stdout);
 }
 
 #[test]

@@ -10,12 +10,12 @@ use crate::support::gannet;
 /// An echo server in a process of its own, ended when dropped.
 pub(crate) struct Echo {
     pub(crate) child: Child,
-    /// Its address, with a port that it chose itself, so that it is unique.
+    /// The address, with a port that the system chose.
     pub(crate) address: String,
 }
 
 impl Echo {
-    /// Listens once this returns.
+    /// Starts a server, which listens when this returns.
     pub(crate) fn start(options: &[&str]) -> Self {
         let mut child = gannet()
             .args(["replay", "--serve", "127.0.0.1:0"])

@@ -1,6 +1,6 @@
 //! Runs of the command on captures in folders of their own.
 
-// Each test program uses its own part of this, and a panic here is a test's report.
+// Not every test program uses all helpers, which panic where a test fails.
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub(crate) mod echo;
@@ -25,20 +25,18 @@ use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_synth::Frame;
 
-/// The command, not yet run.
+/// The command, without arguments.
 pub(crate) fn gannet() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
     command.stdin(Stdio::null());
     command
 }
 
-/// What one run of the command came to.
+/// The result of a run of the command.
 pub(crate) struct Run {
     /// The exit code.
     pub(crate) code: i32,
-    /// Data.
     pub(crate) stdout: String,
-    /// Words.
     pub(crate) stderr: String,
 }
 
@@ -56,7 +54,7 @@ impl Run {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // The command may have read enough before all is written.
+        // The command may end before it has read all input.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap().into()
     }
@@ -73,11 +71,11 @@ impl From<Output> for Run {
     }
 }
 
-/// A folder that goes away with the test.
+/// A folder that is removed when dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A fresh folder for a test of this name. Tests of several modules may have the same.
+    /// A new folder, whose name contains `name` and a unique number.
     pub(crate) fn new(name: &str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -105,12 +103,12 @@ impl Scratch {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// The names within a folder within it.
+    /// The names in a subfolder.
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         list(&self.path(name))
     }
 
-    /// Analyses a capture into a folder within it; that must go well.
+    /// Analyses a capture into a subfolder; the run must succeed.
     pub(crate) fn analyze(&self, out: &str, args: &[&str], capture: &Path) -> Run {
         let out = self.path(out);
         let run = Run::of(gannet().arg("analyze").args(args).arg("-o").arg(out).arg(capture));
@@ -121,12 +119,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Remaining files only take room among the system's temporary files.
+        // Remaining files only occupy space in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The names within a folder, sorted.
+/// The names in a folder, sorted.
 pub(crate) fn list(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> =

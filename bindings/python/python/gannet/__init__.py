@@ -1,7 +1,7 @@
 """Packets in, data frames out.
 
-:func:`read` analyses captures and gives Zeek's logs (conn, dns, http, ssl, files, ...) as Arrow, which
-pyarrow, Polars, DuckDB and pandas take without a copy:
+:func:`read` analyses captures and returns Zeek's logs (conn, dns, http, ssl, files, ...) as Arrow data, which
+pyarrow, Polars, DuckDB and pandas read without a copy:
 
 >>> import gannet
 >>> r = gannet.read(SAMPLE)
@@ -10,8 +10,9 @@ pyarrow, Polars, DuckDB and pandas take without a copy:
 >>> sorted(r.to_arrow())[:3]
 ['conn', 'dns', 'files']
 
-:func:`events` gives what happens in a capture as typed objects, :func:`filter` its packets, :func:`packets` those of
-one connection, :func:`info` what a capture holds, :func:`sql` answers queries about its logs, and :mod:`gannet.tasks` divides captures among machines.
+:func:`events` returns the events of a capture as typed objects, :func:`filter` its packets, :func:`packets` those of
+one connection, and :func:`info` its metadata. :func:`sql` runs SQL queries over its logs, and :mod:`gannet.tasks`
+divides captures among machines.
 """
 
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ _LAZY = {
 
 
 def __getattr__(name):
-    # Modules are loaded when they are used: the import takes milliseconds.
+    # Modules are loaded on first use, so that the import takes milliseconds.
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'gannet' has no attribute {name!r}")

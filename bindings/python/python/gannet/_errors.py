@@ -6,18 +6,18 @@ from typing import Any
 
 
 class CaptureError(Exception):
-    """A capture that cannot be read, or not to its end.
+    """A capture cannot be read, or not completely.
 
-    The rows of the packets before the damage are in :attr:`partial`, where a whole table was asked for.
+    If a whole table was requested, :attr:`partial` has the rows of the packets before the damage.
     """
 
-    #: The file, as it was named.
+    #: The name of the file, as given by the caller.
     file: str
-    #: Number of the packet that cannot be read, from 1; None where it is no capture at all.
+    #: Number of the packet that cannot be read, from 1; None if the file is not a capture.
     packet: int | None
-    #: Where its record begins, in bytes of the capture after decompression.
+    #: Offset of the packet's record in the decompressed capture, in bytes.
     offset: int | None
-    #: What was read before the damage.
+    #: The result up to the damage.
     partial: Any
 
     def __init__(
@@ -30,12 +30,12 @@ class CaptureError(Exception):
         self.partial = None
 
     def __reduce__(self):
-        # What was read does not go to other processes.
+        # The partial result is not pickled.
         return (CaptureError, (self.args[0], self.file, self.packet, self.offset))
 
 
 def check(damage: list, errors: str, partial: Any = None) -> None:
-    """Raises the first error of a run, with what was read."""
+    """Raises the first error of a run, with the partial result."""
     if damage and errors == "raise":
         error = damage[0]
         if isinstance(error, CaptureError):
@@ -43,8 +43,8 @@ def check(damage: list, errors: str, partial: Any = None) -> None:
         raise error
 
 
-def policy(errors: str) -> str:
-    """Checks what is to be done about damage."""
+def check_policy(errors: str) -> str:
+    """Validates the argument ``errors``."""
     if errors not in ("raise", "keep"):
         raise ValueError(f"errors is 'raise' or 'keep', not {errors!r}")
     return errors

@@ -8,7 +8,7 @@ import json
 from typing import Any, Callable, Iterator, NamedTuple, Sequence
 
 from gannet import _gannet
-from gannet._errors import check, policy
+from gannet._errors import check, check_policy
 from gannet._read import settings
 from gannet._sources import Source, Sources
 
@@ -23,7 +23,7 @@ class Port(NamedTuple):
 
 
 class Record(dict):
-    """A record: its fields are attributes, too. Fields that are unset are None."""
+    """A record, whose fields are also attributes. Unset fields are None."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -35,10 +35,10 @@ class Record(dict):
 
 
 class Event:
-    """Something that happened: its arguments are attributes, with Zeek's names.
+    """An event, whose arguments are attributes with Zeek's names.
 
-    Strings are str, times are datetime, intervals are timedelta, ports are :class:`Port`, sets are frozenset where
-    their elements can be, records are :class:`Record`. Arguments that are unset are None.
+    Strings are str, times are datetime, intervals are timedelta, ports are :class:`Port`, sets of hashable elements are
+    frozenset, records are :class:`Record`. Unset arguments are None.
     """
 
     __slots__ = ("args", "name", "ts")
@@ -105,12 +105,12 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
 
 
 def _converter(ty: str) -> Callable[[Any], Any] | None:
-    """From JSON to a value of Zeek's type; None where it is that already."""
+    """Returns the conversion from JSON to Zeek's type; None if the JSON value needs none."""
     if ty.startswith("set["):
         return frozenset if ty[4:-1] in ("string", "addr", "subnet", "count", "int") else None
     if ty.startswith("vector of "):
-        of = _converter(ty[len("vector of ") :])
-        return (lambda values: [of(v) for v in values]) if of else None
+        convert = _converter(ty[len("vector of ") :])
+        return (lambda values: [convert(v) for v in values]) if convert else None
     return _SCALARS.get(ty)
 
 
@@ -118,16 +118,16 @@ class EventInfo(NamedTuple):
     """An event that gannet can raise."""
 
     name: str
-    #: What it reports.
+    #: Description of the event.
     doc: str
-    #: Whether it comes only where ``only`` names it.
+    #: Whether it is raised only if ``only`` names it.
     opt_in: bool
-    #: Name, Zeek's type, whether it may be unset, and what it is.
+    #: Parameters: name, Zeek's type, whether it may be unset, and description.
     params: list[tuple[str, str, bool, str]]
 
 
 def event_names() -> list[EventInfo]:
-    """All events with their parameters.
+    """Returns all events with their parameters.
 
     >>> import gannet
     >>> any(event.name == "dns_request" for event in gannet.event_names())
@@ -145,10 +145,11 @@ def events(
     ignore_checksums: bool = True,
     errors: str = "raise",
 ) -> Iterator[Event]:
-    """What happens in captures, one event after the other, in the order of packets.
+    """Returns an iterator over the events of captures, in packet order.
 
-    ``only`` has names of events, with ``*`` and ``?``; without it come all that Zeek's default scripts handle.
-    Checksums are not verified unless ``ignore_checksums`` is false, as by ``gannet events`` without ``--checksums``.
+    ``only`` contains names of events, with the wildcards ``*`` and ``?``; by default all events that Zeek's default
+    scripts handle are returned. Checksums are verified only if ``ignore_checksums`` is false, like ``--checksums`` of
+    ``gannet events``.
 
     >>> import gannet
     >>> [event.query for event in gannet.events(SAMPLE, only="dns_request")]
@@ -177,10 +178,10 @@ def events(
     }
     text = settings(filter=filter, seed=seed, ignore_checksums=ignore_checksums)
     run = _gannet.EventRun(Sources(paths).open(), names, text)
-    return _events(run, converters, policy(errors))
+    return _iter_events(run, converters, check_policy(errors))
 
 
-def _events(run: Any, converters: dict, errors: str) -> Iterator[Event]:
+def _iter_events(run: Any, converters: dict, errors: str) -> Iterator[Event]:
     decode = json.JSONDecoder(object_hook=Record).decode
     try:
         while (lines := run.next()) is not None:

@@ -1,10 +1,10 @@
-"""The native part. Use the functions of the package."""
+"""The native module. Use the functions of the package instead."""
 
 from collections.abc import Sequence
 from typing import Any
 
 class Batch:
-    """Rows of a log: ``pyarrow.record_batch(batch)`` takes them without a copy."""
+    """A batch of rows of a log. ``pyarrow.record_batch(batch)`` converts it without a copy."""
 
     @property
     def log(self) -> str:
@@ -14,7 +14,7 @@ class Batch:
         """Number of rows."""
     @property
     def nbytes(self) -> int:
-        """Bytes of its columns."""
+        """Size of the columns in bytes."""
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(

@@ -1,4 +1,4 @@
-"""Packets: by a filter, of one connection, and what a capture holds."""
+"""Packets that match a filter, packets of a connection, and metadata of captures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from typing import Any, Iterator, NamedTuple, Sequence, overload
 
 from gannet import _gannet
-from gannet._errors import check, policy
+from gannet._errors import check, check_policy
 from gannet._read import settings
 from gannet._sources import Source, Sources
 
@@ -16,20 +16,20 @@ from gannet._sources import Source, Sources
 class Packet(NamedTuple):
     """A packet."""
 
-    #: When it was captured, in nanoseconds since 1970.
+    #: Capture time in nanoseconds since 1970.
     time_ns: int
-    #: Bytes that it had on the wire: ``data`` has fewer where the capture kept less.
+    #: Length on the wire in bytes; ``data`` is shorter if the capture truncated the packet.
     wire_len: int
-    #: Number of the link type, as in capture files.
+    #: Link type (LINKTYPE_ number).
     link_type: int
-    #: Its number in the stream, from 1.
+    #: Number of the packet in the stream, from 1.
     number: int
-    #: What was captured.
+    #: Captured bytes.
     data: bytes
 
     @property
     def time(self) -> datetime.datetime:
-        """When it was captured, in UTC, to the microsecond."""
+        """Capture time in UTC, truncated to microseconds."""
         epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
         return epoch + datetime.timedelta(microseconds=self.time_ns // 1000)
 
@@ -61,29 +61,30 @@ def filter(
     *,
     errors: str = "raise",
 ) -> Iterator[Packet] | int:
-    """The packets that match, one by one; with ``to``, writes them to a capture and returns their number.
+    """Returns an iterator over the matching packets; with ``to``, writes them to a capture and returns their number.
 
-    A filter that applies to no packet's link type (``inbound`` on Ethernet) raises ValueError at the end; one that does not apply
-    to some warns. An interrupt leaves ``to`` complete up to that point.
+    A filter that supports no packet's link type (``inbound`` on Ethernet) raises ValueError at the end; one that does
+    not support some of them warns. After an interrupt, ``to`` is a valid capture of the packets up to that point.
 
-    The suffix of ``to`` says format and compression: ``.pcap``, ``.pcapng``, and ``.gz``, ``.zst``, ``.xz``, ``.lz4``.
+    The suffix of ``to`` selects the format (``.pcap``, ``.pcapng``) and the compression (``.gz``, ``.zst``, ``.xz``,
+    ``.lz4``).
 
     >>> import gannet
     >>> sum(1 for packet in gannet.filter("udp port 53", SAMPLE))
     8
     """
     sources = Sources(paths).open()
-    policy(errors)
+    check_policy(errors)
     if to is None:
-        return _matching(_gannet.PacketRun(sources, expression), errors)
+        return _iter_packets(_gannet.PacketRun(sources, expression), errors)
     _, written, damage = _gannet.filter_to(sources, expression, os.fspath(to))
     check(damage, errors, written)
     return written
 
 
-def _matching(run: Any, errors: str) -> Iterator[Packet]:
-    while (some := run.next()) is not None:
-        for packet in some:
+def _iter_packets(run: Any, errors: str) -> Iterator[Packet]:
+    while (chunk := run.next()) is not None:
+        for packet in chunk:
             yield Packet(*packet)
     check(run.damage(), errors)
 
@@ -91,8 +92,8 @@ def _matching(run: Any, errors: str) -> Iterator[Packet]:
 def index(
     path: str | os.PathLike[str], *, seed: int = 0, ignore_checksums: bool = False
 ) -> tuple[int, int]:
-    """Notes which packets of a capture belong to which connection, in ``PATH.gannet``; returns the numbers of
-    packets and of uids. ``seed`` and ``ignore_checksums`` are those of the logs whose uids are looked for."""
+    """Writes an index of the packets of each connection to ``PATH.gannet``; returns the numbers of packets and of
+    uids. ``seed`` and ``ignore_checksums`` must be those of the logs that the uids come from."""
     text = settings(seed=seed, ignore_checksums=ignore_checksums)
     return _gannet.index(os.fspath(path), text)
 
@@ -104,9 +105,10 @@ def packets(
     seed: int = 0,
     ignore_checksums: bool = False,
 ) -> list[Packet]:
-    """The packets of a connection, or of several, by their uids.
+    """Returns the packets of one or more connections, given their uids.
 
-    Only those are read: by the index of the capture (``PATH.gannet``), which is made where there is none.
+    Only these packets are read, using the index of the capture (``PATH.gannet``), which is created if it does not
+    exist.
 
     >>> import gannet, shutil
     >>> capture = shutil.copy(SAMPLE, TMP)
@@ -123,7 +125,7 @@ def packets(
 
 
 def info(path: Source) -> dict[str, Any]:
-    """What a capture holds: format, packets, times, interfaces; from the headers of its packets alone.
+    """Returns the metadata of a capture: format, packets, times, interfaces. Only packet headers are read.
 
     >>> import gannet
     >>> gannet.info(SAMPLE)["format"]

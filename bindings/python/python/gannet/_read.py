@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Sequence
 
 from gannet import _gannet
-from gannet._errors import check, policy
+from gannet._errors import check, check_policy
 from gannet._sources import Source, Sources
 
 if TYPE_CHECKING:
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from gannet._gannet import Batch
 
 
-def within(name: str, value: int | None, least: int, most: int | None = None) -> None:
-    """Refuses a number outside of its range; None is not a number."""
+def check_range(name: str, value: int | None, minimum: int, maximum: int | None = None) -> None:
+    """Raises an error if a number is out of range; None is allowed."""
     if value is None:
         return
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} is a whole number, not {value!r}")
-    if (value >= least and (most is None or value <= most)):
+    if (value >= minimum and (maximum is None or value <= maximum)):
         return
-    numbers = f"of at least {least}" if most is None else f"from {least} to {most}"
+    numbers = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     raise ValueError(f"{name} is a number {numbers}, not {value}")
 
 
 def _list(name: str, value: str | Sequence[str] | None) -> list[str] | None:
-    """A list of strings; a string alone is one."""
+    """Returns a list of strings; a single string becomes a list of one."""
     if value is None:
         return None
     values = [value] if isinstance(value, str) else list(value)
@@ -42,7 +42,7 @@ def _list(name: str, value: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _check_logs(names: list[str] | None) -> None:
-    """Refuses a name that is close to that of a log; others are refused by the native part."""
+    """Raises an error with a hint for a name similar to a log's; the native module rejects other unknown names."""
     known = [log[0] for log in _gannet.log_declarations()] if names else []
     for name in names or []:
         if os.sep in name or "." in name:
@@ -69,15 +69,15 @@ def settings(
     time_unit: str = "us",
     batch_rows: int | None = None,
 ) -> str:
-    """Settings of an analysis as JSON, for the native part."""
+    """Returns the settings of an analysis as JSON, for the native module."""
     logs = _list("logs", logs)
     _check_logs(logs)
     if time_unit not in ("us", "ns"):
         raise ValueError(f"time_unit is 'us' or 'ns', not {time_unit!r}")
-    within("threads", threads, 1, 255)
-    within("seed", seed, 0, 2**64 - 1)
-    within("community_seed", community_seed, 0, 2**16 - 1)
-    within("batch_rows", batch_rows, 1)
+    check_range("threads", threads, 1, 255)
+    check_range("seed", seed, 0, 2**64 - 1)
+    check_range("community_seed", community_seed, 0, 2**16 - 1)
+    check_range("batch_rows", batch_rows, 1)
     return json.dumps(
         {
             "logs": logs,
@@ -113,28 +113,28 @@ def read(
     batch_rows: int | None = None,
     errors: str = "raise",
 ) -> Reader:
-    """The logs of captures. Nothing is read before rows are asked for.
+    """Returns a reader of the logs of captures. Nothing is read until rows are requested.
 
     Args:
         paths: A path, a pattern like ``day/*.pcap.zst``, a folder, a URL that fsspec opens (``s3://...``), bytes,
-            a binary file object, or a list of these, which are read as one stream in the order of time. pcap and
-            pcapng, also in gzip, zstd, xz or lz4.
-        logs: Only these logs; without it all usual ones. :func:`logs` lists them.
+            a binary file object, or a list of these, which are read as one stream ordered by time. The formats are
+            pcap and pcapng, optionally compressed with gzip, zstd, xz or lz4.
+        logs: Names of logs; by default all that are on by default. :func:`logs` lists them.
         filter: Analyse only packets that match, like ``"tcp port 80 and not net 10.0.0.0/8"``.
-        threads: Threads that analyse; by default one for each core, and one for small captures. The rows are
-            the same.
+        threads: Number of threads; by default one for each core, and one for small captures. The rows do not
+        depend on it.
         columns: Optional columns: ``community_id`` in conn; ``ja3``, ``ja3s`` and ``ja4`` in ssl.
-        seed: Decides uids.
-        ignore_checksums: Analyse packets with wrong checksums, too: for captures made where the network card
-            fills them in.
-        local_nets: Networks that count as local, like ``["10.0.0.0/8"]``.
+        seed: Seed of the uids.
+        ignore_checksums: Also analyse packets with wrong checksums, for captures made on hosts with checksum
+        offloading.
+        local_nets: Local networks, like ``["10.0.0.0/8"]``.
         hash_files: Hash the contents of all files.
-        inner_protocols: Follow what LDAP and PostgreSQL carry.
+        inner_protocols: Analyse protocols within LDAP and PostgreSQL.
         community_seed: Seed of ``community_id``.
         time_unit: ``"us"`` or ``"ns"``.
-        batch_rows: Rows of a batch at the most, 16,384 by default.
-        errors: What is done about a capture that is damaged or cut: ``"raise"`` raises :class:`CaptureError` after
-            the rows of the packets before the damage, ``"keep"`` only notes it in :attr:`Reader.damage`.
+        batch_rows: Maximum number of rows of a batch, 16,384 by default.
+        errors: How damaged or truncated captures are handled: ``"raise"`` raises :class:`CaptureError` after the
+        rows of the packets before the damage, ``"keep"`` only records it in :attr:`Reader.damage`.
 
     >>> import gannet
     >>> r = gannet.read(SAMPLE, logs=["conn", "dns"])
@@ -159,7 +159,7 @@ def read(
         time_unit=time_unit,
         batch_rows=batch_rows,
     )
-    return Reader(Sources(paths), text, policy(errors))
+    return Reader(Sources(paths), text, check_policy(errors))
 
 
 class Column(NamedTuple):
@@ -168,9 +168,9 @@ class Column(NamedTuple):
     name: str
     #: Zeek's type.
     type: str
-    #: What it is.
+    #: Description of the column.
     doc: str
-    #: Whether it is there only where ``columns`` names it.
+    #: Whether the log has it only if ``columns`` names it.
     optional: bool
 
 
@@ -178,15 +178,15 @@ class LogInfo(NamedTuple):
     """A log that gannet can write."""
 
     name: str
-    #: What one row is.
+    #: Description of a row.
     doc: str
-    #: Whether it is written only where ``logs`` names it.
+    #: Whether it is written only if ``logs`` names it.
     opt_in: bool
     columns: list[Column]
 
 
 def logs() -> list[LogInfo]:
-    """All logs with their columns.
+    """Returns all logs with their columns.
 
     >>> import gannet
     >>> conn = next(log for log in gannet.logs() if log.name == "conn")
@@ -200,10 +200,10 @@ def logs() -> list[LogInfo]:
 
 
 class Reader:
-    """The logs of captures: a mapping from names to :class:`Log`.
+    """Reads the logs of captures; a mapping from names to :class:`Log`.
 
-    A reader runs the analysis each time that rows are asked for: ``r["conn"]`` for one log alone; iterating over the
-    reader itself, and its ``to_...`` methods, for all logs in one run.
+    A reader runs the analysis each time rows are requested: ``r["conn"]`` for a single log; iterating over the reader
+    itself, and its ``to_...`` methods, for all logs in one run.
     """
 
     def __init__(self, sources: Sources, settings: str, errors: str) -> None:
@@ -211,9 +211,9 @@ class Reader:
         self._settings = settings
         self._errors = errors
         self._logs = _gannet.log_names(settings)
-        #: Exceptions for the captures that the latest run could not read to their end.
+        #: Exceptions for the captures that the latest run could not read completely.
         self.damage: list[Exception] = []
-        #: What the latest complete run read: packets, bytes, filtered, connections, wrong_checksums.
+        #: Statistics of the latest complete run: packets, bytes, filtered, connections, wrong_checksums.
         self.statistics: dict[str, int] = {}
 
     @property
@@ -238,9 +238,9 @@ class Reader:
         return f"<gannet.Reader: {shown}>"
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches of all logs as they come: ``batch.log`` is the name of its log.
+        """Runs the analysis; returns an iterator over batches of all logs. ``batch.log`` is the name of the log.
 
-        Two batches wait at the most, each of up to ``batch_rows`` rows and about four megabytes: the analysis
+        At most two batches are queued, each of up to ``batch_rows`` rows and about four megabytes; then the analysis
         waits for the caller.
 
         >>> import gannet
@@ -265,11 +265,11 @@ class Reader:
             while (batch := run.next()) is not None:
                 yield batch
         finally:
-            self._note(run)
+            self._store_outcome(run)
             run.close()
         check(self.damage, self._errors, partial() if partial else None)
 
-    def _note(self, run: Any) -> None:
+    def _store_outcome(self, run: Any) -> None:
         self.damage = run.damage()
         self.statistics = run.statistics()
 
@@ -284,7 +284,7 @@ class Reader:
                 for name in sorted(batches)
             }
 
-        # Names that were asked for have a table even where they have no rows.
+        # Requested logs have a table even if they have no rows.
         if json.loads(self._settings)["logs"] is not None:
             batches = {name: [] for name in names}
         for batch in self._batches(run, tables):
@@ -292,35 +292,35 @@ class Reader:
         return tables()
 
     def to_arrow(self) -> dict[str, pyarrow.Table]:
-        """Every log that has rows as a table, in one run."""
+        """Returns every log that has rows as a table, in one run."""
         return self._tables(self._run(None), self._logs)
 
     def to_polars(self) -> dict[str, polars.DataFrame]:
-        """Every log that has rows as a Polars frame, in one run."""
+        """Returns every log that has rows as a Polars data frame, in one run."""
         import polars as pl
 
         try:
             tables = self.to_arrow()
         except Exception as error:
-            _convert(error, lambda some: {name: pl.DataFrame(t) for name, t in some.items()})
+            _convert_partial(error, lambda some: {name: pl.DataFrame(t) for name, t in some.items()})
             raise
         return {name: pl.DataFrame(table) for name, table in tables.items()}
 
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
-        """Every log that has rows as a pandas frame with Arrow's types, in one run."""
+        """Returns every log that has rows as a pandas data frame with Arrow types, in one run."""
         try:
             tables = self.to_arrow()
         except Exception as error:
-            _convert(error, lambda some: {name: _pandas(t) for name, t in some.items()})
+            _convert_partial(error, lambda some: {name: _to_pandas(t) for name, t in some.items()})
             raise
-        return {name: _pandas(table) for name, table in tables.items()}
+        return {name: _to_pandas(table) for name, table in tables.items()}
 
 
 class Log:
-    """One log: an Arrow stream.
+    """A log, which exports an Arrow stream.
 
     ``pyarrow.RecordBatchReader.from_stream(log)``, ``polars.DataFrame(log)``, ``duckdb.sql("from log")`` and
-    ``pandas.DataFrame.from_arrow(log)`` take it as it is.
+    ``pandas.DataFrame.from_arrow(log)`` read it directly.
 
     >>> import gannet, pyarrow as pa
     >>> dns = gannet.read(SAMPLE)["dns"]
@@ -337,37 +337,37 @@ class Log:
         return f"<gannet.Log {self.name}>"
 
     def __arrow_c_schema__(self) -> object:
-        """The schema by Arrow's C interface: nothing is read for it."""
+        """The schema through Arrow's C data interface. Nothing is read."""
         return _gannet.schema_capsule(self.name, self._reader._settings)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows by Arrow's C interface. The analysis begins when the first rows are asked for."""
+        """The rows through Arrow's C stream interface. The analysis starts when the first rows are requested."""
         strict = self._reader._errors == "raise"
         return self._reader._run(self.name).stream(self.name, strict)
 
     @property
     def schema(self) -> pyarrow.Schema:
-        """The schema, for pyarrow."""
+        """The schema, as a pyarrow schema."""
         return _schema(self.name, self._reader._settings)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches of rows, which ``pyarrow.record_batch`` takes without a copy."""
+        """Runs the analysis; returns batches, which ``pyarrow.record_batch`` converts without a copy."""
         return self._reader._batches(self._reader._run(self.name))
 
     def to_arrow(self) -> pyarrow.Table:
-        """All rows as a table."""
+        """Returns all rows as a table."""
         reader = self._reader
         try:
             return reader._tables(reader._run(self.name), [self.name]).get(self.name, self._empty())
         except Exception as error:
-            _convert(error, lambda some: some.get(self.name, self._empty()))
+            _convert_partial(error, lambda some: some.get(self.name, self._empty()))
             raise
 
     def _empty(self) -> pyarrow.Table:
         return self.schema.empty_table()
 
     def to_polars(self) -> polars.DataFrame:
-        """All rows as a Polars frame; needs no pyarrow.
+        """Returns all rows as a Polars data frame, without pyarrow.
 
         >>> import gannet
         >>> gannet.read(SAMPLE)["dns"].to_polars().shape[0]
@@ -378,30 +378,30 @@ class Log:
         reader = self._reader
         run = reader._run(self.name)
         try:
-            frame = pl.DataFrame(_Stream(run, self))
+            frame = pl.DataFrame(_RunStream(run, self))
         except Exception:
-            # The exception of the analysis itself, not what Polars makes of it.
+            # Raises the exception of the analysis itself instead of Polars' one.
             raised = run.take_raised()
             if raised is not None:
                 raise raised from None
             raise
         finally:
-            reader._note(run)
+            reader._store_outcome(run)
             run.close()
         check(reader.damage, reader._errors, frame)
         return frame
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a pandas frame with Arrow's types, so that counts with unset values stay whole numbers."""
+        """Returns all rows as a pandas data frame with Arrow types, so that counts with unset values stay integers."""
         try:
-            return _pandas(self.to_arrow())
+            return _to_pandas(self.to_arrow())
         except Exception as error:
-            _convert(error, _pandas)
+            _convert_partial(error, _to_pandas)
             raise
 
 
-class _Stream:
-    """The stream of one run."""
+class _RunStream:
+    """The Arrow stream of one log of a run."""
 
     def __init__(self, run: Any, log: Log) -> None:
         self._run = run
@@ -416,10 +416,10 @@ class _Stream:
 
 class _Schema:
     def __init__(self, log: str, settings: str) -> None:
-        self._of = (log, settings)
+        self._log_and_settings = (log, settings)
 
     def __arrow_c_schema__(self) -> object:
-        return _gannet.schema_capsule(*self._of)
+        return _gannet.schema_capsule(*self._log_and_settings)
 
 
 def _schema(log: str, settings: str) -> pyarrow.Schema:
@@ -428,13 +428,13 @@ def _schema(log: str, settings: str) -> pyarrow.Schema:
     return pa.schema(_Schema(log, settings))
 
 
-def _pandas(table: pyarrow.Table) -> pandas.DataFrame:
+def _to_pandas(table: pyarrow.Table) -> pandas.DataFrame:
     import pandas as pd
 
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _convert(error: Any, convert: Any) -> None:
-    """What an error kept becomes what was asked for."""
+def _convert_partial(error: Any, convert: Any) -> None:
+    """Converts the partial result of an error to the requested type."""
     if getattr(error, "partial", None) is not None:
         error.partial = convert(error.partial)

@@ -1,4 +1,4 @@
-"""Where packets come from: paths, patterns, URLs, bytes and file objects."""
+"""Sources of packets: paths, patterns, URLs, bytes and file objects."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import io
 import os
 from typing import Any, Union
 
-#: What functions of this package take as captures.
+#: Type of captures as arguments.
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Any]
 
-_MAGIC = frozenset("*?[")
+_GLOB_CHARACTERS = frozenset("*?[")
 
 
 def is_url(path: Any) -> bool:
-    """Whether fsspec opens it."""
+    """Whether ``path`` is a URL, which fsspec opens."""
     return isinstance(path, str) and "://" in path
 
 
 def expand(sources: Any) -> list:
-    """All sources, patterns being replaced by what they match."""
+    """Returns all sources, with glob patterns expanded."""
     if isinstance(sources, (list, tuple)):
         found = [one for source in sources for one in expand(source)]
         if not found:
@@ -34,11 +34,11 @@ def expand(sources: Any) -> list:
         what = type(sources).__name__
         raise TypeError(f"captures are paths, bytes, binary files, or a list of these, not a {what}")
     if is_url(sources):
-        return _urls(sources)
+        return _expand_url(sources)
     path = os.path.expanduser(os.fspath(sources))
     if isinstance(path, bytes):
         path = os.fsdecode(path)
-    if _MAGIC.intersection(path) and not os.path.exists(path):
+    if _GLOB_CHARACTERS.intersection(path) and not os.path.exists(path):
         import glob
 
         found = sorted(glob.glob(path, recursive=True))
@@ -48,8 +48,8 @@ def expand(sources: Any) -> list:
     return [path]
 
 
-def _urls(url: str) -> list:
-    if not _MAGIC.intersection(url):
+def _expand_url(url: str) -> list:
+    if not _GLOB_CHARACTERS.intersection(url):
         return [url]
     import fsspec
 
@@ -61,21 +61,21 @@ def _urls(url: str) -> list:
 
 
 class Sources:
-    """Sources that may be read more than once, where they can be."""
+    """Sources that can be read repeatedly if they are seekable."""
 
     def __init__(self, sources: Any) -> None:
         self._all = expand(sources)
-        self._starts = [_tell(source) for source in self._all]
+        self._starts = [_position(source) for source in self._all]
         self._opened = 0
 
     def open(self) -> list:
-        """Pairs of a source and its name, for one run."""
+        """Returns pairs of a source and its name, for one run."""
         again = self._opened > 0
         self._opened += 1
-        return [self._one(source, start, again) for source, start in zip(self._all, self._starts)]
+        return [self._open_one(source, start, again) for source, start in zip(self._all, self._starts)]
 
     @staticmethod
-    def _one(source: Any, start: int | None, again: bool):
+    def _open_one(source: Any, start: int | None, again: bool):
         if isinstance(source, bytes):
             return (source, "bytes")
         if isinstance(source, str):
@@ -96,7 +96,7 @@ class Sources:
         return ", ".join(s if isinstance(s, str) else _name(s) for s in self._all)
 
 
-def _tell(source: Any) -> int | None:
+def _position(source: Any) -> int | None:
     if isinstance(source, (bytes, str)):
         return 0
     try:

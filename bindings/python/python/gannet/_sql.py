@@ -1,4 +1,4 @@
-"""SQL over the logs of captures, answered by DuckDB."""
+"""SQL queries over the logs of captures, executed by DuckDB."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Sequence
 
 from gannet._errors import check
-from gannet._read import Reader, _convert, _pandas, _Stream, read
+from gannet._read import Reader, _convert_partial, _to_pandas, _RunStream, read
 from gannet._sources import Source
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def sql(query: str, paths: Source | Sequence[Source], **options: Any) -> Answer:
-    """The answer of a query, in which each log is a table: ``conn``, ``dns``, ``http``.
+    """Prepares a query, in which each log is a table: ``conn``, ``dns``, ``http``.
 
-    DuckDB answers it (``pip install duckdb pyarrow``), with its functions. Captures are analysed while the query runs:
-    once for each log that it names. A column's name with a dot is quoted: ``"id.orig_h"``.
+    DuckDB executes it (``pip install duckdb pyarrow``), with all its functions. Captures are analysed while the query
+    runs, once for each log that it names. A column's name with a dot is quoted: ``"id.orig_h"``.
 
     Args:
-        query: One query that reads: a ``select``, also one that begins with ``with`` or ``from``. Other statements, and several,
-            raise ValueError.
-        paths: What :func:`read` takes.
-        options: Those of :func:`read`, but for ``logs``.
+        query: A single query: a ``select``, which may begin with ``with`` or ``from``. Other statements, and multiple
+        statements, raise ValueError.
+        paths: Captures, as for :func:`read`.
+        options: Options of :func:`read`, except ``logs``.
 
     >>> import gannet
     >>> answer = gannet.sql('select "id.resp_p" port, count(*) n from conn group by all order by n desc limit 1', SAMPLE)
@@ -38,7 +38,7 @@ def sql(query: str, paths: Source | Sequence[Source], **options: Any) -> Answer:
 
 
 class Answer:
-    """The answer of a query. The query runs each time that rows are asked for."""
+    """The result of a query. The query runs each time rows are requested."""
 
     def __init__(self, query: str, reader: Reader) -> None:
         self._query, self._reader = query, reader
@@ -47,12 +47,12 @@ class Answer:
         return f"<gannet.Answer of {self._query!r}>"
 
     def _run(self) -> tuple[pyarrow.Table, list]:
-        """The rows, and the runs that gave them."""
+        """Runs the query; returns its rows, and the runs of the analysis."""
         try:
             import duckdb
         except ImportError as error:
             raise ImportError("gannet.sql needs DuckDB: pip install duckdb pyarrow") from error
-        _check_reads(duckdb, self._query)
+        _check_read_only(duckdb, self._query)
         tables = [
             _Table(self._reader, name)
             for name in self._reader.logs
@@ -66,7 +66,7 @@ class Answer:
                 answer = connection.sql(self._query)
                 rows = answer.to_arrow_table()
             except Exception:
-                # The exception of an analysis, not what DuckDB makes of it.
+                # Raises the exception of an analysis instead of DuckDB's one.
                 for raised in (run.take_raised() for table in tables for run in table.runs):
                     if raised is not None:
                         raise raised from None
@@ -74,7 +74,7 @@ class Answer:
         return rows, [run for table in tables for run in table.runs]
 
     def to_arrow(self) -> pyarrow.Table:
-        """The rows as a table."""
+        """Returns the rows as a table."""
         rows, runs = self._run()
         reader = self._reader
         # Several runs over the same captures report the same damage.
@@ -83,30 +83,30 @@ class Answer:
         return rows
 
     def to_polars(self) -> polars.DataFrame:
-        """The rows as a Polars frame."""
+        """Returns the rows as a Polars data frame."""
         import polars as pl
 
         try:
             return pl.DataFrame(self.to_arrow())
         except Exception as error:
-            _convert(error, pl.DataFrame)
+            _convert_partial(error, pl.DataFrame)
             raise
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas frame with Arrow's types."""
+        """Returns the rows as a pandas data frame with Arrow types."""
         try:
-            return _pandas(self.to_arrow())
+            return _to_pandas(self.to_arrow())
         except Exception as error:
-            _convert(error, _pandas)
+            _convert_partial(error, _to_pandas)
             raise
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows by Arrow's C interface."""
+        """The rows through Arrow's C stream interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def _check_reads(duckdb: Any, query: str) -> None:
-    """Refuses everything but one statement that reads. DuckDB's own errors say what is wrong with the syntax."""
+def _check_read_only(duckdb: Any, query: str) -> None:
+    """Raises an error unless ``query`` is a single SELECT. Syntax errors are DuckDB's own."""
     statements = duckdb.extract_statements(query)
     if len(statements) != 1:
         raise ValueError(f"a query is one statement, not {len(statements)}")
@@ -116,12 +116,12 @@ def _check_reads(duckdb: Any, query: str) -> None:
 
 
 class _Table:
-    """A log as DuckDB scans it: each scan is a run."""
+    """A log as a table of DuckDB. Each scan is a run of the analysis."""
 
     def __init__(self, reader: Reader, name: str) -> None:
         self._log = reader[name]
         self.name = name
-        #: The runs that have begun.
+        #: The runs started so far.
         self.runs: list = []
 
     def __arrow_c_schema__(self) -> object:
@@ -130,4 +130,4 @@ class _Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         run = self._log._reader._run(self.name)
         self.runs.append(run)
-        return _Stream(run, self._log).__arrow_c_stream__(requested_schema)
+        return _RunStream(run, self._log).__arrow_c_stream__(requested_schema)

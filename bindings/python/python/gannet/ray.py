@@ -20,12 +20,12 @@ from ray.data.datasource import Datasource, ReadTask
 
 from gannet.tasks import Task, plan
 
-#: Bytes of a block, about.
-_BLOCK = 64 << 20
+#: Approximate size of a block in bytes.
+_BLOCK_BYTES = 64 << 20
 
 
 class Source(Datasource):
-    """The rows of one log of captures."""
+    """A data source with the rows of one log of captures."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Source(Datasource):
             "input_files": task.files,
             "exec_stats": None,
         }
-        # The fields of this class move from one version of Ray to the next.
+        # The fields of this class differ between versions of Ray.
         known = inspect.signature(BlockMetadata).parameters
         metadata = BlockMetadata(**{k: v for k, v in values.items() if k in known})
         return ReadTask(lambda: _blocks(text, log, threads, errors), metadata)
@@ -76,7 +76,7 @@ def _blocks(text: str, log: str, threads: int, errors: str) -> Iterator[pa.Table
         rows = pa.record_batch(batch)
         batches.append(rows)
         size += rows.nbytes
-        if size >= _BLOCK:
+        if size >= _BLOCK_BYTES:
             yield pa.Table.from_batches(batches)
             batches, size, empty = [], 0, False
     if batches or empty:

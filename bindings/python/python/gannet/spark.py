@@ -7,12 +7,12 @@
     conn = spark.read.format("gannet").option("log", "conn").load("/captures/2026-11-21/")
     conn.groupBy("service").count().show()
 
-Options: ``log`` (one log, conn by default), ``filter`` (a filter of packets), ``columns`` (optional columns, with
-commas between), ``tasks`` (the number of partitions, by default one a file), ``warm_up``, ``seed``,
-``ignore_checksums``, ``errors`` (``raise`` or ``keep``). The path may be a folder, a pattern, a URL that fsspec opens,
-or several of these with commas between.
+Options: ``log`` (one log, conn by default), ``filter`` (a packet filter), ``columns`` (optional columns, separated by
+commas), ``tasks`` (the number of partitions, by default one per file), ``warm_up``, ``seed``, ``ignore_checksums``,
+``errors`` (``raise`` or ``keep``). The path may be a folder, a pattern, a URL that fsspec opens, or several of these,
+separated by commas.
 
-Filters of rows are applied before rows go to Spark where ``spark.sql.python.filterPushdown.enabled`` is set.
+If ``spark.sql.python.filterPushdown.enabled`` is set, rows are filtered before they are transferred to Spark.
 Executors need this package, pyarrow, and the files under the same paths.
 """
 
@@ -30,21 +30,21 @@ from gannet.tasks import Task, plan
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with types that Spark has: ports are int32."""
+    """Converts a schema to types that Spark supports: ports become int32."""
     fields = []
     for field in schema:
         ty = field.type
         if ty == pa.uint16():
             ty = pa.int32()
         elif pa.types.is_list(ty):
-            of = pa.int32() if ty.value_type == pa.uint16() else ty.value_type
-            ty = pa.list_(pa.field("element", of))
+            element = pa.int32() if ty.value_type == pa.uint16() else ty.value_type
+            ty = pa.list_(pa.field("element", element))
         fields.append(pa.field(field.name, ty, True))
     return pa.schema(fields)
 
 
 class GannetDataSource(ds.DataSource):
-    """Logs of captures."""
+    """A data source with a log of captures."""
 
     @classmethod
     def name(cls) -> str:
@@ -91,7 +91,7 @@ class GannetDataSource(ds.DataSource):
 
 
 class Partition(ds.InputPartition):
-    """A task."""
+    """A partition: one task."""
 
     def __init__(self, task: str) -> None:
         super().__init__(task)
@@ -116,9 +116,9 @@ class GannetReader(ds.DataSourceReader):
         self._filters: list[tuple] = []
 
     def pushFilters(self, filters: list) -> Iterator:
-        """Takes the filters that can be applied to rows, and returns the others."""
+        """Accepts the filters that can be applied to rows, and returns the others."""
         for filter in filters:
-            pushed = _plain(filter, self._schema)
+            pushed = _pushable_filter(filter, self._schema)
             if pushed is None:
                 yield filter
             else:
@@ -152,11 +152,11 @@ _COMPARISONS = {
 }
 
 
-def _plain(filter: Any, schema: pa.Schema) -> tuple | None:
-    """A filter as names and values, where it can be applied to rows."""
+def _pushable_filter(filter: Any, schema: pa.Schema) -> tuple | None:
+    """Converts a filter to a tuple that ``_mask`` evaluates; None if it cannot be applied to rows."""
     kind = type(filter).__name__
     if kind == "Not":
-        inner = _plain(filter.child, schema)
+        inner = _pushable_filter(filter.child, schema)
         return None if inner is None else ("not", inner)
     column = ".".join(getattr(filter, "attribute", ()))
     if column not in schema.names or pa.types.is_nested(schema.field(column).type):
@@ -179,7 +179,7 @@ def _mask(rows: pa.Table, filter: tuple) -> Any:
     if filter[0] == "IsNotNull":
         return pc.is_valid(column)
     if filter[0] == "In":
-        # Unset values are in no list, and not outside of it either.
+        # For an unset value the result is null, as in SQL.
         known = pc.is_in(column, value_set=pa.array(filter[2], column.type))
         return pc.if_else(pc.is_valid(column), known, pa.scalar(None, pa.bool_()))
     if filter[0] in ("starts_with", "ends_with", "match_substring"):

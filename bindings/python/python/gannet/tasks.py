@@ -1,8 +1,8 @@
-"""Analyses that many machines share.
+"""Analyses that are distributed over machines.
 
-:func:`plan` divides captures that follow each other into tasks, and a task returns the rows of the connections that
-begin in its files. The rows of all tasks together are those of one run. A task is a small picklable value, and
-returns the same rows each time that it runs.
+:func:`plan` divides consecutive captures into tasks. A task returns the rows of the connections that begin in its
+files; all tasks together return the rows of a single run. A task is a small picklable value, and returns the same
+rows each time it runs.
 
 >>> import gannet, gannet.tasks
 >>> plan = gannet.plan(SAMPLE, logs=["conn", "dns"])
@@ -20,8 +20,8 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from gannet import _gannet
-from gannet._errors import check, policy
-from gannet._read import _schema, settings, within
+from gannet._errors import check, check_policy
+from gannet._read import _schema, check_range, settings
 from gannet._sources import expand, is_url
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Task:
-    """One of several: picklable, and the same rows each time."""
+    """A task of a plan: picklable, and deterministic."""
 
     def __init__(self, text: str | dict) -> None:
         self._value = json.loads(text) if isinstance(text, str) else text
@@ -51,47 +51,47 @@ class Task:
 
     @property
     def index(self) -> int:
-        """Its number, from 0."""
+        """The number of the task, from 0."""
         return self._value["index"]
 
     @property
     def logs(self) -> list[str]:
-        """The logs that it returns."""
+        """The logs that the task returns."""
         return list(self._value["settings"]["logs"])
 
     @property
     def files(self) -> list[str]:
-        """The files whose connections it returns."""
+        """The files whose connections the task returns."""
         return [file["path"] for file in self._value["files"] if file["own"]]
 
     @property
     def bytes(self) -> int:
-        """Bytes of those files."""
+        """The size of those files in bytes."""
         return sum(file["bytes"] for file in self._value["files"] if file["own"])
 
     def json(self) -> str:
-        """The task as JSON, which ``gannet run-task`` takes, too."""
+        """Returns the task as JSON, which ``gannet run-task`` also accepts."""
         return json.dumps(self._value, sort_keys=True)
 
     def only(self, log: str) -> Task:
-        """The same with one log alone."""
+        """Returns the same task with only one log."""
         value = json.loads(self.json())
         value["settings"]["logs"] = [log]
         return Task(value)
 
     def schema(self, log: str) -> pyarrow.Schema:
-        """The schema of a log's rows."""
+        """Returns the schema of a log."""
         return _schema(log, json.dumps(self._value["settings"]))
 
     def run(
         self, *, threads: int = 1, batch_rows: int | None = None, errors: str = "raise"
     ) -> Iterator[Batch]:
-        """Batches of rows of all its logs as they come."""
-        policy(errors)
-        within("threads", threads, 1, 255)
-        within("batch_rows", batch_rows, 1)
+        """Runs the task; returns an iterator over batches of rows of all its logs."""
+        check_policy(errors)
+        check_range("threads", threads, 1, 255)
+        check_range("batch_rows", batch_rows, 1)
         with contextlib.ExitStack() as stack:
-            value = _local(self._value, stack)
+            value = _with_local_files(self._value, stack)
             run = _gannet.Run.task(json.dumps(value), threads, batch_rows)
             try:
                 while (batch := run.next()) is not None:
@@ -101,7 +101,7 @@ class Task:
             check(run.damage(), errors)
 
     def to_arrow(self, *, threads: int = 1, errors: str = "raise") -> dict[str, pyarrow.Table]:
-        """All rows, as a table for each of its logs."""
+        """Runs the task; returns a table for each of its logs."""
         import pyarrow as pa
 
         batches: dict[str, list] = {log: [] for log in self.logs}
@@ -113,9 +113,9 @@ class Task:
 
 
 class Plan(list):
-    """Tasks, in the order of time."""
+    """Tasks, ordered by time."""
 
-    #: Logs that one run writes and tasks do not, with the reason.
+    #: Logs that a single run writes, but tasks cannot, with the reason.
     left_out: dict[str, str]
 
     def __init__(self, tasks: Sequence[Task], left_out: dict[str, str]) -> None:
@@ -138,26 +138,26 @@ def plan(
 
     Args:
         paths: Paths, patterns, folders or URLs. The headers of all packets are read.
-        tasks: Tasks at the most; without it one for each file. Files that overlap in time are never separated.
-        warm_up: Seconds of packet time that a task reads before its own files; None reads all before them. Ten
-            minutes are enough for everything but tunnels and FTP sessions that are older.
-        planners: Threads that read headers; by default one for each core.
-        options: ``logs``, ``filter``, ``columns`` and so on, as for :func:`gannet.read`. A log that cannot be divided
-            raises ValueError where it is named, and is in ``left_out`` of the plan where it is not.
+        tasks: Maximum number of tasks; by default one for each file. Files that overlap in time are not separated.
+        warm_up: Seconds of packet time that a task reads before its own files; None reads everything before them.
+            Ten minutes suffice except for tunnels and FTP sessions that began earlier.
+        planners: Number of threads that read headers; by default one for each core.
+        options: ``logs``, ``filter``, ``columns`` and so on, as for :func:`gannet.read`. If a log cannot be divided,
+            it raises ValueError if it is named in ``logs``, and otherwise is listed in the plan's ``left_out``.
     """
     for name in ("threads", "batch_rows"):
         if options.pop(name, None) is not None:
             raise TypeError(f"{name} is an option of Task.run, since plans are the same for any value of it")
-    within("tasks", tasks, 1, 2**32 - 1)
-    within("warm_up", warm_up, 0, 2**32 - 1)
-    within("planners", planners, 1)
+    check_range("tasks", tasks, 1, 2**32 - 1)
+    check_range("warm_up", warm_up, 0, 2**32 - 1)
+    check_range("planners", planners, 1)
     sources = expand(paths)
     if not all(isinstance(source, str) for source in sources):
         raise TypeError("tasks are planned of paths and URLs, which other machines can open")
     with contextlib.ExitStack() as stack:
         local, names = [], {}
         for source in sources:
-            path = _spool(source, stack) if is_url(source) else os.path.abspath(source)
+            path = _download(source, stack) if is_url(source) else os.path.abspath(source)
             names[path] = source
             local.append(path)
         planners = planners or os.cpu_count() or 1
@@ -171,19 +171,19 @@ def plan(
     return Plan([Task(task) for task in value["tasks"]], left_out)
 
 
-def _local(task: dict, stack: contextlib.ExitStack) -> dict:
-    """The task with files of this machine instead of URLs."""
+def _with_local_files(task: dict, stack: contextlib.ExitStack) -> dict:
+    """Returns the task with URLs replaced by local copies."""
     if not any(is_url(file["path"]) for file in task["files"]):
         return task
     value = json.loads(json.dumps(task))
     for file in value["files"]:
         if is_url(file["path"]):
-            file["path"] = _spool(file["path"], stack)
+            file["path"] = _download(file["path"], stack)
     return value
 
 
-def _spool(url: str, stack: contextlib.ExitStack) -> str:
-    """A copy on this machine, for as long as the stack is open."""
+def _download(url: str, stack: contextlib.ExitStack) -> str:
+    """Downloads a URL to a local file, which is removed when the stack is closed."""
     import fsspec
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gannet-"))

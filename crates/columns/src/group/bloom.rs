@@ -1,33 +1,34 @@
-//! Split block Bloom filters of Parquet: a filter consists of blocks of 256 bits, and each value sets eight bits in one block.
+//! Split-block Bloom filters of Parquet: a filter consists of blocks of 256 bits, and each value sets eight bits in one
+//! block.
 
 use parquet::bloom_filter::Sbbf;
 
-/// How often a filter says that it has a value that it has not.
-const FALSE_POSITIVES: f64 = 0.01;
-/// Fewest and most bytes of a filter.
-const BYTES: [usize; 2] = [32, 128 << 20];
-/// Words of a block, of 32 bits; two of them are kept as one.
+/// Probability that a filter reports a value that was not inserted.
+const FALSE_POSITIVE_RATE: f64 = 0.01;
+/// Minimum and maximum size of a filter, in bytes.
+const MIN_MAX_BYTES: [usize; 2] = [32, 128 << 20];
+/// Number of 32-bit words in a block; two of them are stored as one `u64`.
 const WORDS: usize = 8;
 type Block = [u64; WORDS / 2];
 
-/// A filter that values are put into.
+/// A filter under construction.
 pub(super) struct Filter {
     blocks: Vec<Block>,
 }
 
 impl Filter {
-    /// For that many different values.
+    /// An empty filter for `values` distinct values.
     pub(super) fn new(values: usize) -> Self {
-        let bits = -8.0 * values as f64 / (1.0 - FALSE_POSITIVES.powf(1.0 / 8.0)).ln();
-        let [least, most] = BYTES;
-        let bytes = (bits as usize / 8).clamp(least, most).next_power_of_two();
+        let bits = -8.0 * values as f64 / (1.0 - FALSE_POSITIVE_RATE.powf(1.0 / 8.0)).ln();
+        let [min, max] = MIN_MAX_BYTES;
+        let bytes = (bits as usize / 8).clamp(min, max).next_power_of_two();
         Self { blocks: vec![[0; WORDS / 2]; bytes / size_of::<Block>()] }
     }
 
-    /// Puts a value into it.
+    /// Inserts a value.
     #[inline]
     pub(super) fn insert(&mut self, value: &[u8]) {
-        /// What the bits of a block's words are chosen with.
+        /// Multipliers from Parquet's specification: each selects the bit of one word.
         const SALT: [u32; WORDS] = [
             0x47b6_137b,
             0x4497_4d91,
@@ -47,7 +48,7 @@ impl Filter {
         }
     }
 
-    /// What files contain.
+    /// Returns the filter in the representation of the `parquet` crate.
     pub(super) fn finish(self) -> Sbbf {
         let bytes: Vec<u8> = self.blocks.iter().flatten().flat_map(|w| w.to_le_bytes()).collect();
         Sbbf::new(&bytes)
@@ -64,7 +65,7 @@ const P5: u64 = 0x27d4_eb2f_1656_67c5;
 #[inline]
 fn hash(value: &[u8]) -> u64 {
     let (stripes, rest) = value.as_chunks::<32>();
-    let mut h = if stripes.is_empty() { P5 } else { long(stripes) };
+    let mut h = if stripes.is_empty() { P5 } else { stripes_hash(stripes) };
     h = h.wrapping_add(value.len() as u64);
     let (words, rest) = rest.as_chunks::<8>();
     for word in words {
@@ -89,10 +90,10 @@ fn round(lane: u64, word: u64) -> u64 {
     lane.wrapping_add(word.wrapping_mul(P2)).rotate_left(31).wrapping_mul(P1)
 }
 
-/// The state behind values of 32 bytes and more.
+/// The hash state after the 32-byte stripes of a value.
 #[cold]
 #[inline(never)]
-fn long(stripes: &[[u8; 32]]) -> u64 {
+fn stripes_hash(stripes: &[[u8; 32]]) -> u64 {
     let mut lanes = [P1.wrapping_add(P2), P2, 0, 0_u64.wrapping_sub(P1)];
     for stripe in stripes {
         for (lane, word) in lanes.iter_mut().zip(stripe.as_chunks::<8>().0) {
@@ -109,13 +110,12 @@ fn long(stripes: &[[u8; 32]]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The library finds the same values in the same filter.
     #[test]
-    fn filters_are_those_of_the_library() {
+    fn filters_equal_those_of_the_parquet_crate() {
         let values: Vec<Vec<u8>> =
             (0..300_u32).map(|n| (0..n).map(|at| (at * 7 + n) as u8).collect()).collect();
         let mut filter = Filter::new(values.len());
-        let mut other = Sbbf::new_with_ndv_fpp(values.len() as u64, FALSE_POSITIVES).unwrap();
+        let mut other = Sbbf::new_with_ndv_fpp(values.len() as u64, FALSE_POSITIVE_RATE).unwrap();
         for value in &values {
             filter.insert(value);
             other.insert(value.as_slice());

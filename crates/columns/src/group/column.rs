@@ -10,224 +10,234 @@ use gannet_log::Cell;
 use gannet_log::Kind;
 use gannet_log::Type;
 
-use super::BLOCK;
+use super::BLOCK_ROWS;
+use super::buffer_pool::BufferPool;
 use super::dictionary::Dictionary;
 use super::dictionary::TextDictionary;
 use super::dictionary::Texts;
-use super::encode::common;
+use super::encode::common_value;
 use super::series::Series;
-use super::spare::Spare;
 use crate::batch::plain;
 use crate::batch::time;
 use crate::schema::TimeUnit;
 
-/// Values of a column and where they are missing.
+/// Values of a column with Parquet's definition and repetition levels.
 pub(super) struct Column {
     kind: Kind,
-    /// For each row, or for each element and each list without one: how many levels of it exist, up to `most`.
-    pub(super) definitions: Series<u8>,
-    /// What a value has.
-    pub(super) most: u8,
-    /// For a list: 0 where a row begins, 1 for its other elements.
-    pub(super) repetitions: Option<Vec<u8>>,
+    /// One level per row; in a list column one per element, and one for each null or empty list.
+    pub(super) definition_levels: Series<u8>,
+    /// Definition level of a value that is not null.
+    pub(super) max_definition: u8,
+    /// In a list column: 0 at the first element of a row, 1 at its other elements.
+    pub(super) repetition_levels: Option<Vec<u8>>,
     pub(super) values: Values,
 }
 
-/// The values that exist.
+/// The values that are not null.
 pub(super) enum Values {
     Bools(Series<u8>),
     Ints(Series<i64>),
     Ports(Series<i64>),
-    Doubles(Numbered<Dictionary<u64>, Vec<u64>>),
+    Doubles(MaybeDictionary<Dictionary<u64>, Vec<u64>>),
     Times(Series<i64>, TimeUnit),
-    Addrs(Numbered<Dictionary<u128>, Texts>),
-    Texts(Numbered<TextDictionary, Texts>),
+    Addrs(MaybeDictionary<Dictionary<u128>, Texts>),
+    Texts(MaybeDictionary<TextDictionary, Texts>),
 }
 
-/// Values as numbers in a dictionary, or in full where hardly any comes twice.
-pub(super) enum Numbered<D, V> {
-    Numbers(D, Series<u32>),
-    Full(V),
+/// Values as indices into a dictionary, or plain if they hardly repeat.
+pub(super) enum MaybeDictionary<D, V> {
+    Dictionary(D, Series<u32>),
+    Plain(V),
 }
 
-/// Bytes of most texts.
-const TEXT: usize = 20;
-/// Entries of a dictionary that show what is to come.
-const ENOUGH: usize = 400;
+/// Expected length of a text, in bytes.
+const TEXT_BYTES: usize = 20;
+/// Minimum number of dictionary entries at which a dictionary is dropped before the row group ends.
+const MIN_ENTRIES: usize = 400;
 
 impl Column {
-    /// For about this many rows; `is_id` if nearly every one has a different value.
+    /// An empty column with capacity for `rows` rows; `is_id` if nearly every row has a different value.
     pub(super) fn new(
         ty: Type,
         unit: TimeUnit,
         rows: usize,
         is_id: bool,
-        spare: &mut Spare,
+        pool: &mut BufferPool,
     ) -> Self {
         let kind = Kind::of(ty);
         let is_list = matches!(ty, Type::Set(_) | Type::Vector(_));
-        let mut longs = || Series::new(spare.longs(rows));
+        let mut longs = || Series::new(pool.i64s(rows));
         let values = match kind {
-            Kind::Bool => Values::Bools(Series::new(spare.bytes(rows))),
+            Kind::Bool => Values::Bools(Series::new(pool.bytes(rows))),
             Kind::Count | Kind::Int => Values::Ints(longs()),
             Kind::Port => Values::Ports(longs()),
             Kind::Time => Values::Times(longs(), unit),
-            Kind::Double | Kind::Interval => Values::Doubles(Numbered::new(spare.numbers(rows))),
-            Kind::Addr => Values::Addrs(Numbered::new(spare.numbers(rows))),
-            Kind::Text if is_id => Values::Texts(Numbered::Full(spare.texts(rows, rows * TEXT))),
-            Kind::Text => Values::Texts(Numbered::new(spare.numbers(rows))),
+            Kind::Double | Kind::Interval => Values::Doubles(MaybeDictionary::new(pool.u32s(rows))),
+            Kind::Addr => Values::Addrs(MaybeDictionary::new(pool.u32s(rows))),
+            Kind::Text if is_id => {
+                Values::Texts(MaybeDictionary::Plain(pool.texts(rows, rows * TEXT_BYTES)))
+            }
+            Kind::Text => Values::Texts(MaybeDictionary::new(pool.u32s(rows))),
         };
         Self {
             kind,
-            definitions: Series::new(spare.bytes(rows)),
-            most: if is_list { 3 } else { 1 },
-            repetitions: is_list.then(|| spare.bytes(rows)),
+            definition_levels: Series::new(pool.bytes(rows)),
+            max_definition: if is_list { 3 } else { 1 },
+            repetition_levels: is_list.then(|| pool.bytes(rows)),
             values,
         }
     }
 
-    /// Numbers that are always there.
-    pub(super) fn of_numbers(numbers: Vec<i64>) -> Self {
+    /// The required column of row numbers.
+    pub(super) fn from_row_numbers(numbers: Vec<i64>) -> Self {
         Self {
             kind: Kind::Int,
-            definitions: Series::new(Vec::new()),
-            most: 0,
-            repetitions: None,
+            definition_levels: Series::new(Vec::new()),
+            max_definition: 0,
+            repetition_levels: None,
             values: Values::Ints(Series::new(numbers)),
         }
     }
 
-    /// Gives the memory back.
-    pub(super) fn keep(self, spare: &mut Spare) {
-        spare.keep_bytes(self.definitions.into_memory());
-        self.repetitions.into_iter().for_each(|levels| spare.keep_bytes(levels));
+    /// Returns the buffers to the pool.
+    pub(super) fn recycle(self, pool: &mut BufferPool) {
+        pool.put_bytes(self.definition_levels.into_buffer());
+        self.repetition_levels.into_iter().for_each(|levels| pool.put_bytes(levels));
         match self.values {
-            Values::Bools(all) => spare.keep_bytes(all.into_memory()),
+            Values::Bools(all) => pool.put_bytes(all.into_buffer()),
             Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
-                spare.keep_longs(all.into_memory());
+                pool.put_i64s(all.into_buffer());
             }
-            Values::Doubles(Numbered::Full(_)) => {}
-            Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
-                spare.keep_texts(all);
+            Values::Doubles(MaybeDictionary::Plain(_)) => {}
+            Values::Addrs(MaybeDictionary::Plain(all))
+            | Values::Texts(MaybeDictionary::Plain(all)) => {
+                pool.put_texts(all);
             }
-            Values::Doubles(Numbered::Numbers(_, all))
-            | Values::Addrs(Numbered::Numbers(_, all))
-            | Values::Texts(Numbered::Numbers(_, all)) => spare.keep_numbers(all.into_memory()),
+            Values::Doubles(MaybeDictionary::Dictionary(_, all))
+            | Values::Addrs(MaybeDictionary::Dictionary(_, all))
+            | Values::Texts(MaybeDictionary::Dictionary(_, all)) => {
+                pool.put_u32s(all.into_buffer());
+            }
         }
     }
 
-    /// Takes the values of up to [`BLOCK`] rows.
-    pub(super) fn take(&mut self, rows: BlockColumn<'_, '_>) {
-        // Values of a block are collected in arrays of this size: more would be lost.
-        assert!(rows.len() <= BLOCK, "{} rows in a block of {BLOCK}", rows.len());
-        let Self { kind, definitions, repetitions, values, .. } = self;
-        if let Some(repetitions) = repetitions {
+    /// Appends the values of up to [`BLOCK_ROWS`] rows.
+    pub(super) fn append(&mut self, rows: BlockColumn<'_, '_>) {
+        // Values of a block are collected in arrays of this size.
+        assert!(rows.len() <= BLOCK_ROWS, "{} rows in a block of {BLOCK_ROWS}", rows.len());
+        let Self { kind, definition_levels, repetition_levels, values, .. } = self;
+        if let Some(repetition_levels) = repetition_levels {
             if rows.is_unset() {
-                definitions.push_same(0, rows.len());
-                repetitions.resize(repetitions.len() + rows.len(), 0);
+                definition_levels.push_same(0, rows.len());
+                repetition_levels.resize(repetition_levels.len() + rows.len(), 0);
             } else {
-                take_all_lists(*kind, rows, (definitions, repetitions), values);
+                append_all_lists(*kind, rows, (definition_levels, repetition_levels), values);
             }
         } else if rows.is_unset() {
-            definitions.push_same(0, rows.len());
+            definition_levels.push_same(0, rows.len());
         } else if rows.is_set() || rows.is_plain() && *kind == Kind::Text {
-            definitions.push_same(1, rows.len());
-            take_all(*kind, rows, values);
+            definition_levels.push_same(1, rows.len());
+            append_all(*kind, rows, values);
         } else {
-            definitions.push_all(rows.are_set().map(u8::from));
-            take_some(*kind, rows, values);
+            definition_levels.push_all(rows.are_set().map(u8::from));
+            append_nullable(*kind, rows, values);
         }
     }
 
-    /// Gives a dictionary up that saves nothing, once it shows that. Where this happens decides what is written.
-    pub(super) fn review(&mut self, spare: &mut Spare) {
-        self.give_up(ENOUGH, spare);
+    /// Replaces a dictionary of more than [`MIN_ENTRIES`] entries by plain values if it saves nothing. The written
+    /// bytes depend on the rows after which this is called.
+    pub(super) fn drop_poor_dictionary(&mut self, pool: &mut BufferPool) {
+        self.drop_dictionary_above(MIN_ENTRIES, pool);
     }
 
-    /// No more rows follow.
-    pub(super) fn finish(&mut self, spare: &mut Spare) {
-        self.give_up(0, spare);
+    /// Completes the column after its last row.
+    pub(super) fn finish(&mut self, pool: &mut BufferPool) {
+        self.drop_dictionary_above(0, pool);
     }
 
-    /// Gives a dictionary up that saves nothing, if it has more than a number of entries.
-    fn give_up(&mut self, enough: usize, spare: &mut Spare) {
+    /// Replaces a dictionary of more than `min_entries` entries by plain values if it saves nothing.
+    fn drop_dictionary_above(&mut self, min_entries: usize, pool: &mut BufferPool) {
         match &mut self.values {
-            Values::Doubles(to) => to.review(enough),
-            Values::Addrs(to) => to.review(enough, spare),
-            Values::Texts(to) => to.review(enough, spare),
+            Values::Doubles(to) => to.drop_poor_dictionary(min_entries),
+            Values::Addrs(to) => to.drop_poor_dictionary(min_entries, pool),
+            Values::Texts(to) => to.drop_poor_dictionary(min_entries, pool),
             _ => {}
         }
     }
 }
 
-/// The values of rows that all have one.
-fn take_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
+/// Appends the values of rows without nulls.
+fn append_all(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
     match values {
-        Values::Bools(to) => take_words(rows, to, |word| word as u8),
-        Values::Ints(to) if kind == Kind::Int => take_words(rows, to, |word| word as i64),
-        Values::Ints(to) => take_words(rows, to, |word| int(Cell::Count(word))),
-        Values::Ports(to) => take_words(rows, to, |word| port(Cell::Count(word))),
+        Values::Bools(to) => append_words(rows, to, |word| word as u8),
+        Values::Ints(to) if kind == Kind::Int => append_words(rows, to, |word| word as i64),
+        Values::Ints(to) => append_words(rows, to, |word| int(Cell::Count(word))),
+        Values::Ports(to) => append_words(rows, to, |word| port(Cell::Count(word))),
         Values::Times(to, unit) => {
-            take_words(rows, to, |word| time(Cell::Time(Time::from_nanos(word as i64)), *unit));
+            append_words(rows, to, |word| time(Cell::Time(Time::from_nanos(word as i64)), *unit));
         }
-        Values::Doubles(Numbered::Full(to)) => {
+        Values::Doubles(MaybeDictionary::Plain(to)) => {
             to.extend(rows.words().map(|word| bits(kind, word)));
         }
-        Values::Doubles(Numbered::Numbers(known, to)) => {
-            take_words(rows, to, |word| known.number(bits(kind, word)));
+        Values::Doubles(MaybeDictionary::Dictionary(dictionary, to)) => {
+            append_words(rows, to, |word| dictionary.index(bits(kind, word)));
         }
-        Values::Addrs(Numbered::Numbers(known, to)) => {
-            take_addrs(rows, to, |addr| known.number(addr));
+        Values::Addrs(MaybeDictionary::Dictionary(dictionary, to)) => {
+            append_addrs(rows, to, |addr| dictionary.index(addr));
         }
-        Values::Addrs(Numbered::Full(to)) => {
+        Values::Addrs(MaybeDictionary::Plain(to)) => {
             rows.addrs(|addr| to.push_with(|bytes| gannet_log::write_addr(bytes, addr)));
         }
-        Values::Texts(Numbered::Full(to)) if rows.is_plain() => {
+        Values::Texts(MaybeDictionary::Plain(to)) if rows.is_plain() => {
             rows.texts(|v| to.push_with(|bytes| plain(v, bytes)));
         }
-        Values::Texts(Numbered::Full(to)) => {
+        Values::Texts(MaybeDictionary::Plain(to)) => {
             rows.texts(|v| to.push_with(|bytes| gannet_log::column_text(v, bytes)));
         }
-        Values::Texts(Numbered::Numbers(known, to)) => take_texts(rows, known, to),
+        Values::Texts(MaybeDictionary::Dictionary(dictionary, to)) => {
+            append_texts(rows, dictionary, to);
+        }
     }
 }
 
-/// The values of rows some of which have one.
-fn take_some(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
-    let mut room = Vec::new();
+/// Appends the values of rows of which some are null.
+fn append_nullable(kind: Kind, rows: BlockColumn<'_, '_>, values: &mut Values) {
+    let mut scratch = Vec::new();
     match values {
-        Values::Bools(to) => take_some_words(rows, to, |word| word as u8),
-        Values::Ints(to) if kind == Kind::Int => take_some_words(rows, to, |word| word as i64),
-        Values::Ints(to) => take_some_words(rows, to, |word| int(Cell::Count(word))),
-        Values::Ports(to) => take_some_words(rows, to, |word| port(Cell::Count(word))),
-        Values::Doubles(Numbered::Numbers(known, to)) if rows.is_set_or_unset() => {
-            take_some_words(rows, to, |word| known.number(bits(kind, word)));
+        Values::Bools(to) => append_nullable_words(rows, to, |word| word as u8),
+        Values::Ints(to) if kind == Kind::Int => {
+            append_nullable_words(rows, to, |word| word as i64);
+        }
+        Values::Ints(to) => append_nullable_words(rows, to, |word| int(Cell::Count(word))),
+        Values::Ports(to) => append_nullable_words(rows, to, |word| port(Cell::Count(word))),
+        Values::Doubles(MaybeDictionary::Dictionary(dictionary, to)) if rows.is_set_or_unset() => {
+            append_nullable_words(rows, to, |word| dictionary.index(bits(kind, word)));
         }
         values => rows.cells(kind, |cell| match cell {
             Cell::Unset => {}
-            cell => values.push(cell, &mut room),
+            cell => values.push(cell, &mut scratch),
         }),
     }
 }
 
 #[inline(always)]
-fn take_some_words<T: Copy + PartialEq + Default>(
+fn append_nullable_words<T: Copy + PartialEq + Default>(
     rows: BlockColumn<'_, '_>,
     to: &mut Series<T>,
     mut value: impl FnMut(u64) -> T,
 ) {
-    let (mut values, mut at) = ([T::default(); BLOCK], 0);
+    let (mut values, mut at) = ([T::default(); BLOCK_ROWS], 0);
     for (word, is_set) in rows.words().zip(rows.are_set()) {
         if is_set {
-            values[at % BLOCK] = value(word);
+            values[at % BLOCK_ROWS] = value(word);
             at += 1;
         }
     }
-    to.push_all(values[..at.min(BLOCK)].iter().copied());
+    to.push_all(values[..at.min(BLOCK_ROWS)].iter().copied());
 }
 
 #[inline(always)]
-fn take_words<T: Copy + PartialEq>(
+fn append_words<T: Copy + PartialEq>(
     rows: BlockColumn<'_, '_>,
     to: &mut Series<T>,
     mut value: impl FnMut(u64) -> T,
@@ -238,90 +248,92 @@ fn take_words<T: Copy + PartialEq>(
     }
 }
 
-/// The numbers of addresses.
+/// Appends the dictionary indices of addresses.
 #[inline(always)]
-fn take_addrs(
+fn append_addrs(
     rows: BlockColumn<'_, '_>,
     to: &mut Series<u32>,
-    mut number: impl FnMut(u128) -> u32,
+    mut index: impl FnMut(u128) -> u32,
 ) {
-    let (mut numbers, mut at) = ([0; BLOCK], 0);
+    let (mut indices, mut at) = ([0; BLOCK_ROWS], 0);
     rows.addr_numbers(|addr| {
-        numbers[at % BLOCK] = number(addr);
+        indices[at % BLOCK_ROWS] = index(addr);
         at += 1;
     });
-    push_numbers(&numbers[..at.min(BLOCK)], to);
+    push_indices(&indices[..at.min(BLOCK_ROWS)], to);
 }
 
-/// The numbers of texts. Rows have the value of the row before very often.
-fn take_texts(rows: BlockColumn<'_, '_>, known: &mut TextDictionary, to: &mut Series<u32>) {
+/// Appends the dictionary indices of texts. A row very often has the value of the previous row.
+fn append_texts(rows: BlockColumn<'_, '_>, dictionary: &mut TextDictionary, to: &mut Series<u32>) {
     let is_plain = rows.is_plain();
-    let mut room = Vec::new();
-    let mut number = |v: &[u8]| {
-        room.clear();
-        text(if is_plain { Cell::Plain(v) } else { Cell::String(v) }, &mut room);
-        known.number(&room)
+    let mut scratch = Vec::new();
+    let mut index = |v: &[u8]| {
+        scratch.clear();
+        text(if is_plain { Cell::Plain(v) } else { Cell::String(v) }, &mut scratch);
+        dictionary.index(&scratch)
     };
     if let Some(word) = rows.common()
         && let Some(len) = BlockColumn::short(word)
     {
         let v = word.to_le_bytes();
-        return to.push_same(number(v.get(..len).unwrap_or_default()), rows.len());
+        return to.push_same(index(v.get(..len).unwrap_or_default()), rows.len());
     }
     let mut last: (Option<&[u8]>, u32) = (None, 0);
-    let (mut numbers, mut at) = ([0; BLOCK], 0);
+    let (mut indices, mut at) = ([0; BLOCK_ROWS], 0);
     rows.texts(|v| {
-        if !last.0.is_some_and(|last| same(last, v)) {
-            last = (Some(v), number(v));
+        if !last.0.is_some_and(|last| texts_equal(last, v)) {
+            last = (Some(v), index(v));
         }
-        numbers[at % BLOCK] = last.1;
+        indices[at % BLOCK_ROWS] = last.1;
         at += 1;
     });
-    push_numbers(&numbers[..at.min(BLOCK)], to);
+    push_indices(&indices[..at.min(BLOCK_ROWS)], to);
 }
 
-fn push_numbers(numbers: &[u32], to: &mut Series<u32>) {
-    match common(numbers) {
-        Some(number) => to.push_same(number, numbers.len()),
-        None => to.push_all(numbers.iter().copied()),
+fn push_indices(indices: &[u32], to: &mut Series<u32>) {
+    match common_value(indices) {
+        Some(index) => to.push_same(index, indices.len()),
+        None => to.push_all(indices.iter().copied()),
     }
 }
 
-fn take_all_lists(
+fn append_all_lists(
     kind: Kind,
     rows: BlockColumn<'_, '_>,
     levels: (&mut Series<u8>, &mut Vec<u8>),
     values: &mut Values,
 ) {
-    let mut room = Vec::new();
+    let mut scratch = Vec::new();
     match (kind, values) {
-        (Kind::Text, Values::Texts(Numbered::Full(to))) => {
-            take_lists(Kind::Text, rows, levels, |cell| to.push_with(|bytes| text(cell, bytes)));
+        (Kind::Text, Values::Texts(MaybeDictionary::Plain(to))) => {
+            append_lists(Kind::Text, rows, levels, |cell| to.push_with(|bytes| text(cell, bytes)));
         }
-        (Kind::Interval, Values::Doubles(Numbered::Numbers(known, to))) => {
-            take_lists(Kind::Interval, rows, levels, |cell| to.push(known.number(double(cell))));
+        (Kind::Interval, Values::Doubles(MaybeDictionary::Dictionary(dictionary, to))) => {
+            append_lists(Kind::Interval, rows, levels, |cell| {
+                to.push(dictionary.index(double(cell)));
+            });
         }
-        (_, values) => take_lists(kind, rows, levels, |cell| values.push(cell, &mut room)),
+        (_, values) => append_lists(kind, rows, levels, |cell| values.push(cell, &mut scratch)),
     }
 }
 
 #[inline(always)]
-fn take_lists<'a>(
+fn append_lists<'a>(
     kind: Kind,
     rows: BlockColumn<'_, 'a>,
-    (definitions, repetitions): (&mut Series<u8>, &mut Vec<u8>),
+    (definition_levels, repetition_levels): (&mut Series<u8>, &mut Vec<u8>),
     mut push: impl FnMut(Cell<'a>),
 ) {
     rows.lists(kind, |list| {
         let Some(list) = list else {
-            repetitions.push(0);
-            return definitions.push(0);
+            repetition_levels.push(0);
+            return definition_levels.push(0);
         };
         let mut first = 0;
         for cell in list {
-            repetitions.push(first);
+            repetition_levels.push(first);
             first = 1;
-            definitions.push(match cell {
+            definition_levels.push(match cell {
                 Cell::Unset => 2,
                 cell => {
                     push(cell);
@@ -330,15 +342,15 @@ fn take_lists<'a>(
             });
         }
         if first == 0 {
-            repetitions.push(0);
-            definitions.push(1);
+            repetition_levels.push(0);
+            definition_levels.push(1);
         }
     });
 }
 
 impl Values {
     #[inline]
-    fn push(&mut self, cell: Cell<'_>, room: &mut Vec<u8>) {
+    fn push(&mut self, cell: Cell<'_>, scratch: &mut Vec<u8>) {
         match self {
             Self::Bools(to) => to.push(u8::from(matches!(cell, Cell::Bool(true)))),
             Self::Ints(to) => to.push(int(cell)),
@@ -346,7 +358,7 @@ impl Values {
             Self::Doubles(to) => to.push(double(cell)),
             Self::Times(to, unit) => to.push(time(cell, *unit)),
             Self::Addrs(to) => to.push(cell),
-            Self::Texts(to) => to.push(cell, room),
+            Self::Texts(to) => to.push(cell, scratch),
         }
     }
 }
@@ -377,7 +389,7 @@ fn double(cell: Cell<'_>) -> u64 {
     }
 }
 
-/// A double or an interval as it is packed.
+/// The bits of a double, from the word of a packed double or interval.
 #[inline(always)]
 fn bits(kind: Kind, word: u64) -> u64 {
     match kind {
@@ -386,9 +398,9 @@ fn bits(kind: Kind, word: u64) -> u64 {
     }
 }
 
-/// Whether two texts are equal, without a call if they are short.
+/// Whether two texts are equal; does not call `memcmp` for short texts.
 #[inline(always)]
-fn same(a: &[u8], b: &[u8]) -> bool {
+fn texts_equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -409,60 +421,60 @@ fn text(cell: Cell<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether hardly more than half of the values existed before.
-fn is_poor(distinct: usize, values: usize, enough: usize) -> bool {
-    distinct > enough && distinct * 2 > values
+/// Whether more than half of the values are distinct, and more than `min_entries`.
+fn is_poor(distinct: usize, values: usize, min_entries: usize) -> bool {
+    distinct > min_entries && distinct * 2 > values
 }
 
-impl<D: Default, V> Numbered<D, V> {
-    fn new(numbers: Vec<u32>) -> Self {
-        Self::Numbers(D::default(), Series::new(numbers))
+impl<D: Default, V> MaybeDictionary<D, V> {
+    fn new(indices: Vec<u32>) -> Self {
+        Self::Dictionary(D::default(), Series::new(indices))
     }
 }
 
-impl Numbered<Dictionary<u64>, Vec<u64>> {
+impl MaybeDictionary<Dictionary<u64>, Vec<u64>> {
     #[inline(always)]
     fn push(&mut self, bits: u64) {
         match self {
-            Self::Numbers(known, numbers) => numbers.push(known.number(bits)),
-            Self::Full(to) => to.push(bits),
+            Self::Dictionary(dictionary, indices) => indices.push(dictionary.index(bits)),
+            Self::Plain(to) => to.push(bits),
         }
     }
 
-    fn review(&mut self, enough: usize) {
-        if let Self::Numbers(known, numbers) = self
-            && is_poor(known.keys.len(), numbers.len(), enough)
+    fn drop_poor_dictionary(&mut self, min_entries: usize) {
+        if let Self::Dictionary(dictionary, indices) = self
+            && is_poor(dictionary.keys.len(), indices.len(), min_entries)
         {
-            let numbers = numbers.all();
-            let bits = numbers.some().iter().map(|at| known.keys[*at as usize]);
-            *self = Self::Full(bits.collect());
+            let indices = indices.all();
+            let bits = indices.representatives().iter().map(|at| dictionary.keys[*at as usize]);
+            *self = Self::Plain(bits.collect());
         }
     }
 }
 
-impl Numbered<Dictionary<u128>, Texts> {
+impl MaybeDictionary<Dictionary<u128>, Texts> {
     #[inline(always)]
     fn push(&mut self, cell: Cell<'_>) {
         let Cell::Addr(addr) = cell else { return };
         match self {
-            Self::Numbers(known, numbers) => {
-                numbers.push(known.number(u128::from_be_bytes(addr.octets())));
+            Self::Dictionary(dictionary, indices) => {
+                indices.push(dictionary.index(u128::from_be_bytes(addr.octets())));
             }
-            Self::Full(to) => to.push_with(|bytes| gannet_log::write_addr(bytes, addr)),
+            Self::Plain(to) => to.push_with(|bytes| gannet_log::write_addr(bytes, addr)),
         }
     }
 
-    fn review(&mut self, enough: usize, spare: &mut Spare) {
-        if let Self::Numbers(known, numbers) = self
-            && is_poor(known.keys.len(), numbers.len(), enough)
+    fn drop_poor_dictionary(&mut self, min_entries: usize, pool: &mut BufferPool) {
+        if let Self::Dictionary(dictionary, indices) = self
+            && is_poor(dictionary.keys.len(), indices.len(), min_entries)
         {
-            let mut texts = spare.texts(numbers.len(), numbers.len() * TEXT);
-            for at in numbers.all().some() {
-                texts.push_with(|bytes| write_addr(known.keys[*at as usize], bytes));
+            let mut texts = pool.texts(indices.len(), indices.len() * TEXT_BYTES);
+            for at in indices.all().representatives() {
+                texts.push_with(|bytes| write_addr(dictionary.keys[*at as usize], bytes));
             }
-            let numbers = mem::replace(numbers, Series::new(Vec::new()));
-            spare.keep_numbers(numbers.into_memory());
-            *self = Self::Full(texts);
+            let indices = mem::replace(indices, Series::new(Vec::new()));
+            pool.put_u32s(indices.into_buffer());
+            *self = Self::Plain(texts);
         }
     }
 }
@@ -472,31 +484,31 @@ pub(super) fn write_addr(octets: u128, out: &mut Vec<u8>) {
     gannet_log::write_addr(out, Addr::v6(octets.to_be_bytes()));
 }
 
-impl Numbered<TextDictionary, Texts> {
+impl MaybeDictionary<TextDictionary, Texts> {
     #[inline(always)]
-    fn push(&mut self, cell: Cell<'_>, room: &mut Vec<u8>) {
+    fn push(&mut self, cell: Cell<'_>, scratch: &mut Vec<u8>) {
         match self {
-            Self::Numbers(known, numbers) => {
-                room.clear();
-                text(cell, room);
-                numbers.push(known.number(room));
+            Self::Dictionary(dictionary, indices) => {
+                scratch.clear();
+                text(cell, scratch);
+                indices.push(dictionary.index(scratch));
             }
-            Self::Full(to) => to.push_with(|bytes| text(cell, bytes)),
+            Self::Plain(to) => to.push_with(|bytes| text(cell, bytes)),
         }
     }
 
-    fn review(&mut self, enough: usize, spare: &mut Spare) {
-        if let Self::Numbers(known, numbers) = self
-            && is_poor(known.texts.len(), numbers.len(), enough)
+    fn drop_poor_dictionary(&mut self, min_entries: usize, pool: &mut BufferPool) {
+        if let Self::Dictionary(dictionary, indices) = self
+            && is_poor(dictionary.texts.len(), indices.len(), min_entries)
         {
-            let mut texts = spare.texts(numbers.len(), numbers.len() * TEXT);
-            for at in numbers.all().some() {
-                let text = known.texts.get(*at as usize);
+            let mut texts = pool.texts(indices.len(), indices.len() * TEXT_BYTES);
+            for at in indices.all().representatives() {
+                let text = dictionary.texts.get(*at as usize);
                 texts.push_with(|bytes| bytes.extend_from_slice(text));
             }
-            let numbers = mem::replace(numbers, Series::new(Vec::new()));
-            spare.keep_numbers(numbers.into_memory());
-            *self = Self::Full(texts);
+            let indices = mem::replace(indices, Series::new(Vec::new()));
+            pool.put_u32s(indices.into_buffer());
+            *self = Self::Plain(texts);
         }
     }
 }

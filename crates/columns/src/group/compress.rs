@@ -1,4 +1,4 @@
-//! How pages are compressed.
+//! Compression of Parquet pages.
 
 use std::io;
 
@@ -11,99 +11,102 @@ use zstd::zstd_safe::compress_bound;
 
 use super::base62;
 
-/// Compression level.
+/// zstd compression level.
 const LEVEL: i32 = 1;
-/// Fewest bytes of a repetition, and bits of the table of places where one may be. Values of columns are short: what
-/// is found with more entries, or of fewer bytes, takes longer to write than it is worth.
-const REPETITION: u32 = 7;
-const TABLE: u32 = 12;
-/// A level at which repetitions are hardly looked for.
-const LETTERS: i32 = -10_000;
-/// Smaller pages do not show what is worth it.
-const SHOWING: usize = 2 << 10;
-/// Row groups after which a column is looked at again.
-const GROUPS: u32 = 8;
+/// zstd's `minMatch`: minimum length of a match, in bytes. Values of columns are short: shorter matches and a larger
+/// hash table cost more time than the bytes that they save are worth.
+const MIN_MATCH: u32 = 7;
+/// zstd's `hashLog`: the hash table of match positions has two to the power of this entries.
+const HASH_LOG: u32 = 12;
+/// zstd level at which the compressor finds hardly any match, so that only literals are compressed.
+const HUFFMAN_LEVEL: i32 = -10_000;
+/// Minimum size of a page, in bytes, from which a compression is chosen.
+const MIN_SAMPLE: usize = 2 << 10;
+/// Number of row groups after which a page of a column is sampled again.
+const SAMPLE_INTERVAL: u32 = 8;
 
-/// What makes pages smaller.
+/// Compression of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PageCompression {
-    /// Repetitions and frequent bytes, with zstd.
+    /// zstd with matches and Huffman-coded literals.
     #[default]
-    Repetitions,
-    /// Frequent bytes alone, with zstd.
-    Letters,
-    /// Six bits for each digit and letter, which zstd reads.
+    Zstd,
+    /// zstd frames of Huffman-coded literals, nearly without matches.
+    Huffman,
+    /// zstd frames in which each digit and letter has a code of six bits.
     Base62,
-    /// Nothing.
-    Nothing,
+    /// Not compressed.
+    Uncompressed,
 }
 
-/// How the pages of a column are compressed in the next row groups of a file, from what its pages were before.
+/// Compression of a column in the next row groups of a file, chosen from a page of an earlier row group.
 #[derive(Default)]
-pub(crate) struct Choice {
-    way: PageCompression,
-    /// The encoding of the pages that were looked at.
-    of: Option<Encoding>,
-    /// How many row groups followed.
-    groups: u32,
+pub(crate) struct CompressionChoice {
+    compression: PageCompression,
+    /// Encoding of the sampled page; `None` before the first sample.
+    encoding: Option<Encoding>,
+    /// Number of row groups since the sample.
+    groups_since: u32,
 }
 
 /// Compressors for all columns.
 pub(super) struct Compressors {
-    repetitions: Compressor<'static>,
-    letters: Compressor<'static>,
+    zstd: Compressor<'static>,
+    huffman: Compressor<'static>,
 }
 
-impl Choice {
-    /// How pages of the next row group are compressed, and whether one of them is to be
-    /// [looked at](Compressors::look).
-    ///
-    /// Where no row groups follow, none is.
+impl CompressionChoice {
+    /// Returns the compression of the next row group's pages, and whether one of them is to be
+    /// [sampled](Compressors::sample). The last row group of a file is not sampled.
     pub(super) fn next(&mut self, encoding: Encoding, is_last: bool) -> (PageCompression, bool) {
-        if self.of != Some(encoding) {
-            return (PageCompression::Repetitions, !is_last);
+        if self.encoding != Some(encoding) {
+            return (PageCompression::Zstd, !is_last);
         }
-        self.groups += 1;
-        (self.way, self.groups >= GROUPS && !is_last)
+        self.groups_since += 1;
+        (self.compression, self.groups_since >= SAMPLE_INTERVAL && !is_last)
     }
 }
 
 impl PageCompression {
     pub(super) fn codec(self) -> CompressionCodec {
         match self {
-            Self::Repetitions | Self::Letters | Self::Base62 => CompressionCodec::ZSTD,
-            Self::Nothing => CompressionCodec::UNCOMPRESSED,
+            Self::Zstd | Self::Huffman | Self::Base62 => CompressionCodec::ZSTD,
+            Self::Uncompressed => CompressionCodec::UNCOMPRESSED,
         }
     }
 }
 
 impl Compressors {
     pub(super) fn new() -> io::Result<Self> {
-        let mut repetitions = Compressor::new(LEVEL)?;
-        repetitions.set_parameter(CParameter::MinMatch(REPETITION))?;
-        repetitions.set_parameter(CParameter::HashLog(TABLE))?;
-        let mut letters = Compressor::new(LETTERS)?;
-        letters.set_parameter(CParameter::LiteralCompressionMode(ParamSwitch::Enable))?;
-        Ok(Self { repetitions, letters })
+        let mut zstd = Compressor::new(LEVEL)?;
+        zstd.set_parameter(CParameter::MinMatch(MIN_MATCH))?;
+        zstd.set_parameter(CParameter::HashLog(HASH_LOG))?;
+        let mut huffman = Compressor::new(HUFFMAN_LEVEL)?;
+        huffman.set_parameter(CParameter::LiteralCompressionMode(ParamSwitch::Enable))?;
+        Ok(Self { zstd, huffman })
     }
 
-    /// Compresses a page into `to`.
+    /// Compresses a page into `to`, whose content is replaced.
     pub(super) fn compress(
         &mut self,
-        way: PageCompression,
+        compression: PageCompression,
         page: &[u8],
         to: &mut Vec<u8>,
     ) -> io::Result<()> {
         to.clear();
-        let begin = if way == PageCompression::Base62 { base62::begin(page) } else { None };
-        if let Some(begin) = begin {
-            base62::frame(page, begin, to);
+        let start = if compression == PageCompression::Base62 {
+            base62::alphanumeric_start(page)
+        } else {
+            None
+        };
+        if let Some(start) = start {
+            base62::write_frame(page, start, to);
             return Ok(());
         }
-        let compressor = match way {
-            PageCompression::Repetitions => &mut self.repetitions,
-            PageCompression::Letters | PageCompression::Base62 => &mut self.letters,
-            PageCompression::Nothing => {
+        let compressor = match compression {
+            PageCompression::Zstd => &mut self.zstd,
+            PageCompression::Huffman | PageCompression::Base62 => &mut self.huffman,
+            PageCompression::Uncompressed => {
                 to.extend_from_slice(page);
                 return Ok(());
             }
@@ -112,33 +115,35 @@ impl Compressors {
         compressor.compress_to_buffer(page, to).map(drop)
     }
 
-    /// Chooses for later row groups from a page of this one. Those that hardly become smaller are not compressed.
-    /// Looking for repetitions takes twice as long or longer than for frequent bytes alone, and must save a quarter.
-    pub(super) fn look(
+    /// Chooses the compression of later row groups from a page of this one. A page that becomes less than 1/16 smaller
+    /// is not compressed. Finding matches takes at least twice as long as coding literals only, and must save a
+    /// quarter.
+    pub(super) fn sample(
         &mut self,
         page: &[u8],
         encoding: Encoding,
-        room: &mut Vec<u8>,
-        choice: &mut Choice,
+        scratch: &mut Vec<u8>,
+        choice: &mut CompressionChoice,
     ) -> io::Result<()> {
-        if page.len() < SHOWING {
+        if page.len() < MIN_SAMPLE {
             return Ok(());
         }
-        let mut len = |way| self.compress(way, page, room).map(|()| room.len());
-        let (repetitions, letters) =
-            (len(PageCompression::Repetitions)?, len(PageCompression::Letters)?);
-        let way = if repetitions.min(letters) * 16 > page.len() * 15 {
-            PageCompression::Nothing
-        } else if letters * 3 <= repetitions * 4 {
-            let base62 = base62::begin(page).map(|begin| base62::len(page, begin));
-            match base62.is_some_and(|len| len * 32 <= letters * 33) {
+        let mut len =
+            |compression| self.compress(compression, page, scratch).map(|()| scratch.len());
+        let (zstd, huffman) = (len(PageCompression::Zstd)?, len(PageCompression::Huffman)?);
+        let compression = if zstd.min(huffman) * 16 > page.len() * 15 {
+            PageCompression::Uncompressed
+        } else if huffman * 3 <= zstd * 4 {
+            let base62 =
+                base62::alphanumeric_start(page).map(|start| base62::estimated_len(page, start));
+            match base62.is_some_and(|len| len * 32 <= huffman * 33) {
                 true => PageCompression::Base62,
-                false => PageCompression::Letters,
+                false => PageCompression::Huffman,
             }
         } else {
-            PageCompression::Repetitions
+            PageCompression::Zstd
         };
-        *choice = Choice { way, of: Some(encoding), groups: 0 };
+        *choice = CompressionChoice { compression, encoding: Some(encoding), groups_since: 0 };
         Ok(())
     }
 }
@@ -147,7 +152,7 @@ impl Compressors {
 mod tests {
     use super::*;
 
-    /// Numbers that nothing predicts.
+    /// Pseudo-random numbers.
     fn random() -> impl Iterator<Item = u64> {
         (1_u64..).map(|n| {
             let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -155,57 +160,60 @@ mod tests {
         })
     }
 
-    fn way_of(page: &[u8]) -> PageCompression {
+    fn compression_of(page: &[u8]) -> PageCompression {
         let mut compressors = Compressors::new().unwrap();
-        let mut choice = Choice::default();
+        let mut choice = CompressionChoice::default();
         let encoding = Encoding::PLAIN;
-        assert_eq!(choice.next(encoding, false), (PageCompression::Repetitions, true));
-        let mut room = Vec::new();
-        compressors.look(page, encoding, &mut room, &mut choice).unwrap();
-        let (way, again) = choice.next(encoding, false);
-        assert!(!again || page.len() < SHOWING);
-        // Pages of another encoding are not known.
-        assert_eq!(choice.next(Encoding::RLE, false), (PageCompression::Repetitions, true));
-        for way in [
-            PageCompression::Repetitions,
-            PageCompression::Letters,
+        assert_eq!(choice.next(encoding, false), (PageCompression::Zstd, true));
+        let mut scratch = Vec::new();
+        compressors.sample(page, encoding, &mut scratch, &mut choice).unwrap();
+        let (compression, again) = choice.next(encoding, false);
+        assert!(!again || page.len() < MIN_SAMPLE);
+        // A page of one encoding does not decide for pages of another.
+        assert_eq!(choice.next(Encoding::RLE, false), (PageCompression::Zstd, true));
+        for compression in [
+            PageCompression::Zstd,
+            PageCompression::Huffman,
             PageCompression::Base62,
-            PageCompression::Nothing,
+            PageCompression::Uncompressed,
         ] {
-            compressors.compress(way, page, &mut room).unwrap();
-            match way.codec() {
-                CompressionCodec::UNCOMPRESSED => assert_eq!(room, page),
-                _ => assert_eq!(zstd::bulk::decompress(&room, page.len()).unwrap(), page),
+            compressors.compress(compression, page, &mut scratch).unwrap();
+            match compression.codec() {
+                CompressionCodec::UNCOMPRESSED => assert_eq!(scratch, page),
+                _ => assert_eq!(zstd::bulk::decompress(&scratch, page.len()).unwrap(), page),
             }
         }
-        way
+        compression
     }
 
     #[test]
-    fn pages_are_compressed_as_is_worth_it() {
+    fn compression_is_chosen_from_the_size_of_a_page() {
         let bytes: Vec<u8> = random().map(|n| n as u8).take(10_000).collect();
-        assert_eq!(way_of(&bytes), PageCompression::Nothing);
-        assert_eq!(way_of(&bytes[..100]), PageCompression::Repetitions);
-        let letters: Vec<u8> = random().map(|n| b'a' + (n % 26) as u8).take(10_000).collect();
-        assert_eq!(way_of(&letters), PageCompression::Letters);
+        assert_eq!(compression_of(&bytes), PageCompression::Uncompressed);
+        assert_eq!(compression_of(&bytes[..100]), PageCompression::Zstd);
+        let huffman: Vec<u8> = random().map(|n| b'a' + (n % 26) as u8).take(10_000).collect();
+        assert_eq!(compression_of(&huffman), PageCompression::Huffman);
         let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         let ids: Vec<u8> = random().map(|n| digits[n as usize % 62]).take(10_000).collect();
-        assert_eq!(way_of(&ids), PageCompression::Base62);
+        assert_eq!(compression_of(&ids), PageCompression::Base62);
         let words: Vec<u8> = random()
             .flat_map(|n| format!("word{}.example.com", n % 50).into_bytes())
             .take(10_000)
             .collect();
-        assert_eq!(way_of(&words), PageCompression::Repetitions);
+        assert_eq!(compression_of(&words), PageCompression::Zstd);
     }
 
     #[test]
-    fn pages_are_looked_at_again() {
-        let mut choice =
-            Choice { way: PageCompression::Nothing, of: Some(Encoding::PLAIN), groups: 0 };
-        for _ in 1..GROUPS {
-            assert_eq!(choice.next(Encoding::PLAIN, false), (PageCompression::Nothing, false));
+    fn pages_are_sampled_again() {
+        let mut choice = CompressionChoice {
+            compression: PageCompression::Uncompressed,
+            encoding: Some(Encoding::PLAIN),
+            groups_since: 0,
+        };
+        for _ in 1..SAMPLE_INTERVAL {
+            assert_eq!(choice.next(Encoding::PLAIN, false), (PageCompression::Uncompressed, false));
         }
-        assert_eq!(choice.next(Encoding::PLAIN, true), (PageCompression::Nothing, false));
-        assert_eq!(choice.next(Encoding::PLAIN, false), (PageCompression::Nothing, true));
+        assert_eq!(choice.next(Encoding::PLAIN, true), (PageCompression::Uncompressed, false));
+        assert_eq!(choice.next(Encoding::PLAIN, false), (PageCompression::Uncompressed, true));
     }
 }

@@ -1,4 +1,4 @@
-//! Distinct values and their numbers.
+//! Dictionaries: distinct values and their indices.
 
 use std::hash::BuildHasher;
 use std::hash::Hasher;
@@ -7,38 +7,39 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-/// Distinct keys, numbered in the order of their first occurrence. The numbers do not depend on the hash.
+/// Indices of distinct keys, in the order of their first occurrence; they do not depend on the hash function.
 #[derive(Default)]
-pub(super) struct Numbers {
+pub(super) struct IndexTable {
     table: HashTable<(u64, u32)>,
     hashes: RandomState,
 }
 
-impl Numbers {
-    /// The number of a key; `Err` with the new number if it is new. `is` says whether an entry is it.
+impl IndexTable {
+    /// Returns the index of a key, or `Err` with the index that it gets if it is new. `is_equal` compares the key with
+    /// the entry of an index.
     #[inline(always)]
-    fn number(&mut self, hash: u64, is: impl Fn(usize) -> bool) -> Result<u32, u32> {
+    fn index(&mut self, hash: u64, is_equal: impl Fn(usize) -> bool) -> Result<u32, u32> {
         let new = self.table.len() as u32;
         let found = self.table.entry(
             hash,
-            |(known, number)| *known == hash && is(*number as usize),
+            |(known, index)| *known == hash && is_equal(*index as usize),
             |(known, _)| *known,
         );
         match found {
             Entry::Occupied(found) => Ok(found.get().1),
-            Entry::Vacant(place) => {
-                place.insert((hash, new));
+            Entry::Vacant(entry) => {
+                entry.insert((hash, new));
                 Err(new)
             }
         }
     }
 }
 
-/// Texts one after another.
+/// Texts, concatenated.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) bytes: Vec<u8>,
-    /// The end of each.
+    /// End offset of each text.
     pub(super) ends: Vec<u32>,
 }
 
@@ -70,26 +71,26 @@ impl Texts {
     }
 }
 
-/// Distinct texts.
+/// Dictionary of texts.
 #[derive(Default)]
 pub(super) struct TextDictionary {
-    numbers: Numbers,
+    indices: IndexTable,
     pub(super) texts: Texts,
     last: u32,
 }
 
 impl TextDictionary {
     #[inline(always)]
-    pub(super) fn number(&mut self, text: &[u8]) -> u32 {
-        let Self { numbers, texts, last } = self;
-        // Rows have the value of the row before very often.
+    pub(super) fn index(&mut self, text: &[u8]) -> u32 {
+        let Self { indices, texts, last } = self;
+        // A row very often has the value of the previous row.
         if texts.len() > 0 && texts.get(*last as usize) == text {
             return *last;
         }
-        let mut hasher = numbers.hashes.build_hasher();
+        let mut hasher = indices.hashes.build_hasher();
         hasher.write(text);
-        let number = numbers.number(hasher.finish(), |at| texts.get(at) == text);
-        *last = number.unwrap_or_else(|new| {
+        let index = indices.index(hasher.finish(), |at| texts.get(at) == text);
+        *last = index.unwrap_or_else(|new| {
             texts.push_with(|bytes| bytes.extend_from_slice(text));
             new
         });
@@ -97,25 +98,25 @@ impl TextDictionary {
     }
 }
 
-/// Distinct numbers: of doubles the bits, of addresses the octets.
+/// Dictionary of doubles, by their bits, or of addresses, by their octets.
 #[derive(Default)]
 pub(super) struct Dictionary<K> {
-    numbers: Numbers,
+    indices: IndexTable,
     pub(super) keys: Vec<K>,
     last: u32,
 }
 
 impl<K: Copy + PartialEq + Into<u128>> Dictionary<K> {
     #[inline(always)]
-    pub(super) fn number(&mut self, key: K) -> u32 {
-        let Self { numbers, keys, last } = self;
+    pub(super) fn index(&mut self, key: K) -> u32 {
+        let Self { indices, keys, last } = self;
         if keys.get(*last as usize) == Some(&key) {
             return *last;
         }
-        let mut hasher = numbers.hashes.build_hasher();
+        let mut hasher = indices.hashes.build_hasher();
         hasher.write_u128(key.into());
-        let number = numbers.number(hasher.finish(), |at| keys[at] == key);
-        *last = number.unwrap_or_else(|new| {
+        let index = indices.index(hasher.finish(), |at| keys[at] == key);
+        *last = index.unwrap_or_else(|new| {
             keys.push(key);
             new
         });

@@ -1,64 +1,65 @@
-//! Encodings of the values of Parquet pages.
+//! Encodings of levels and values in Parquet pages.
 
 use std::iter;
 
-use super::series::Part;
+use super::series::SeriesSlice;
 
-/// Appends levels or numbers of dictionary entries, all below 2^`width`: runs of equal values, and the others packed.
-pub(super) fn hybrid<T>(values: Part<'_, T>, width: u32, out: &mut Vec<u8>)
+/// Appends levels or dictionary indices, all below 2^`width`, in the RLE/bit-packing hybrid encoding (`RLE`).
+pub(super) fn rle_bit_packed<T>(values: SeriesSlice<'_, T>, width: u32, out: &mut Vec<u8>)
 where
     T: Copy + PartialEq + Into<u64>,
 {
     /// Values are packed in groups of eight.
     const GROUP: usize = 8;
-    let values = match values.united() {
-        Part::Same(value, times) => return run_of(value, times, width, out),
-        Part::All(values) => values,
+    let values = match values.collapsed() {
+        SeriesSlice::Constant(value, times) => return rle_run(value, times, width, out),
+        SeriesSlice::Slice(values) => values,
     };
-    // A run costs about three bytes, with the beginning of what is packed after it.
-    let worth = GROUP + 24 / width.max(1) as usize;
-    // Where the values begin that are to be packed.
-    let mut from = 0;
+    // An RLE run and the header of the bit-packed run after it cost about three bytes.
+    let min_run = GROUP + 24 / width.max(1) as usize;
+    // Index of the first value of the next bit-packed run.
+    let mut pending = 0;
     let mut at = 0;
     while let Some(group) = values.get(at..at + GROUP) {
         let [first, ..] = *group else { break };
-        if common(group).is_some() {
+        if common_value(group).is_some() {
             let rest = &values[at..];
-            let whole = rest.chunks_exact(GROUP).take_while(|group| common(group) == Some(first));
+            let whole =
+                rest.chunks_exact(GROUP).take_while(|group| common_value(group) == Some(first));
             let run = whole.count() * GROUP;
             let run = run + rest[run..].iter().take_while(|v| **v == first).count();
-            if run >= worth {
-                packed_run(&values[from..at], width, out);
-                run_of(first, run, width, out);
+            if run >= min_run {
+                bit_packed_run(&values[pending..at], width, out);
+                rle_run(first, run, width, out);
                 at += run;
-                from = at;
+                pending = at;
                 continue;
             }
         }
         at += GROUP;
     }
-    packed_run(&values[from..], width, out);
+    bit_packed_run(&values[pending..], width, out);
 }
 
-/// A run of equal values.
-fn run_of<T: Into<u64>>(value: T, values: usize, width: u32, out: &mut Vec<u8>) {
+/// Appends an RLE run.
+fn rle_run<T: Into<u64>>(value: T, values: usize, width: u32, out: &mut Vec<u8>) {
     varint((values as u64) << 1, out);
     let bytes = value.into().to_le_bytes();
     out.extend_from_slice(&bytes[..width.div_ceil(8) as usize]);
 }
 
-/// The value that all of some are equal to.
+/// The value that all values are equal to; `None` if they differ.
 #[inline]
-pub(super) fn common<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
-    /// Compared without a branch.
-    const AT_A_TIME: usize = 32;
+pub(super) fn common_value<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
+    /// Number of values that are compared without a branch.
+    const CHUNK: usize = 32;
     let first = *values.first()?;
-    let same = |some: &[T]| some.iter().fold(true, |same, v| same & (*v == first));
-    values.chunks(AT_A_TIME).all(same).then_some(first)
+    let same = |chunk: &[T]| chunk.iter().fold(true, |same, v| same & (*v == first));
+    values.chunks(CHUNK).all(same).then_some(first)
 }
 
-/// The last group may be a part of one.
-fn packed_run<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+/// Appends a bit-packed run. The last group of eight values is padded with zeros.
+fn bit_packed_run<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
     }
@@ -66,18 +67,18 @@ fn packed_run<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) 
     varint((groups as u64) << 1 | 1, out);
     let full = groups * 8;
     let end = out.len() + full * width as usize / 8;
-    pack(values, width, out);
+    bit_pack(values, width, out);
     out.resize(end, 0);
 }
 
-/// Appends bits, the first ones lowest.
-pub(super) fn bits(values: Part<'_, u8>, out: &mut Vec<u8>) {
+/// Appends booleans as bits, least significant bit first (`PLAIN`).
+pub(super) fn bools(values: SeriesSlice<'_, u8>, out: &mut Vec<u8>) {
     match values {
-        Part::All(values) => pack(values, 1, out),
-        Part::Same(value, times) => {
+        SeriesSlice::Slice(values) => bit_pack(values, 1, out),
+        SeriesSlice::Constant(value, times) => {
             let end = out.len() + times.div_ceil(8);
             out.resize(end, if value == 0 { 0 } else { 0xff });
-            // Those behind the last one are 0.
+            // Bits after the last value are 0.
             if let (Some(last), rest @ 1..) = (out.last_mut(), times % 8) {
                 *last &= (1 << rest) - 1;
             }
@@ -85,14 +86,14 @@ pub(super) fn bits(values: Part<'_, u8>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the low bits of values, the first ones lowest, up to the last byte that has some.
-pub(super) fn pack<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+/// Appends the low `width` bits of each value, least significant bit first; the last byte is padded with zeros.
+pub(super) fn bit_pack<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     if width > 32 {
-        return pack_wide(values, width, out);
+        return bit_pack_wide(values, width, out);
     }
     let start = out.len();
     let len = (values.len() * width as usize).div_ceil(8);
-    // A whole word is stored at a time, so the last one needs room.
+    // Whole words are stored, so the buffer needs padding for the last one.
     out.resize(start + len + 8, 0);
     let mut words = out[start..].chunks_exact_mut(4);
     let (mut word, mut bits) = (0_u64, 0);
@@ -100,20 +101,20 @@ pub(super) fn pack<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<
         word |= (*v).into() << bits;
         bits += width;
         if bits >= 32 {
-            if let Some(place) = words.next() {
-                place.copy_from_slice(&(word as u32).to_le_bytes());
+            if let Some(slot) = words.next() {
+                slot.copy_from_slice(&(word as u32).to_le_bytes());
             }
             word >>= 32;
             bits -= 32;
         }
     }
-    if let Some(place) = words.next() {
-        place.copy_from_slice(&(word as u32).to_le_bytes());
+    if let Some(slot) = words.next() {
+        slot.copy_from_slice(&(word as u32).to_le_bytes());
     }
     out.truncate(start + len);
 }
 
-fn pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+fn bit_pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     let (mut word, mut bits) = (0_u128, 0);
     for v in values {
         word |= u128::from((*v).into()) << bits;
@@ -129,56 +130,56 @@ fn pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends integers as the packed differences of neighbours (`DELTA_BINARY_PACKED`).
-pub(super) fn delta(values: Part<'_, i64>, out: &mut Vec<u8>) {
+/// Appends integers as bit-packed differences of neighbours (`DELTA_BINARY_PACKED`).
+pub(super) fn delta_binary_packed(values: SeriesSlice<'_, i64>, out: &mut Vec<u8>) {
     const BLOCK: usize = 128;
     const MINIBLOCK: usize = 32;
     varint(BLOCK as u64, out);
     varint((BLOCK / MINIBLOCK) as u64, out);
     varint(values.len() as u64, out);
-    let values = match values.united() {
-        Part::Same(value, times) => {
+    let values = match values.collapsed() {
+        SeriesSlice::Constant(value, times) => {
             varint(zigzag(value), out);
-            // Each block has the least difference and the widths of what is above it.
+            // Each block consists of its minimum delta, 0, and the bit widths of its miniblocks, 0 too.
             let blocks = (times - 1).div_ceil(BLOCK);
             out.resize(out.len() + blocks * (1 + BLOCK / MINIBLOCK), 0);
             return;
         }
-        Part::All(values) => values,
+        SeriesSlice::Slice(values) => values,
     };
     let Some((first, rest)) = values.split_first() else { return varint(0, out) };
     varint(zigzag(*first), out);
-    let mut before = *first;
+    let mut previous_value = *first;
     for block in rest.chunks(BLOCK) {
         let mut deltas = [0_i64; BLOCK];
-        let previous = iter::once(&before).chain(block);
+        let previous = iter::once(&previous_value).chain(block);
         for ((to, v), previous) in deltas.iter_mut().zip(block).zip(previous) {
             *to = v.wrapping_sub(*previous);
         }
-        before = block.last().copied().unwrap_or(before);
-        if let Some(same) = common(&deltas[..block.len()]) {
+        previous_value = block.last().copied().unwrap_or(previous_value);
+        if let Some(same) = common_value(&deltas[..block.len()]) {
             varint(zigzag(same), out);
             out.extend_from_slice(&[0; BLOCK / MINIBLOCK]);
             continue;
         }
-        let least = deltas[..block.len()].iter().fold(i64::MAX, |least, d| least.min(*d));
-        varint(zigzag(least), out);
-        let mut above = [0_u64; BLOCK];
-        for (to, d) in above.iter_mut().zip(&deltas[..block.len()]) {
-            *to = d.wrapping_sub(least) as u64;
+        let min = deltas[..block.len()].iter().fold(i64::MAX, |min, d| min.min(*d));
+        varint(zigzag(min), out);
+        let mut offsets = [0_u64; BLOCK];
+        for (to, d) in offsets.iter_mut().zip(&deltas[..block.len()]) {
+            *to = d.wrapping_sub(min) as u64;
         }
-        let (parts, _) = above.as_chunks::<MINIBLOCK>();
+        let (parts, _) = offsets.as_chunks::<MINIBLOCK>();
         let width = |part: &[u64; MINIBLOCK]| {
             u64::BITS - part.iter().fold(0, |all, v| all | v).leading_zeros()
         };
         out.extend(parts.iter().map(|part| width(part) as u8));
         for part in parts {
-            pack(part, width(part), out);
+            bit_pack(part, width(part), out);
         }
     }
 }
 
-/// Appends a number, seven bits a byte.
+/// Appends an unsigned LEB128 integer.
 pub(super) fn varint(mut v: u64, out: &mut Vec<u8>) {
     while v >= 0x80 {
         out.push(v as u8 | 0x80);
@@ -187,12 +188,12 @@ pub(super) fn varint(mut v: u64, out: &mut Vec<u8>) {
     out.push(v as u8);
 }
 
-/// Small numbers for small ones of either sign.
+/// Zigzag encoding: maps signed integers of small magnitude to small unsigned ones.
 fn zigzag(v: i64) -> u64 {
     (v << 1 ^ v >> 63) as u64
 }
 
-/// Bits that a number needs.
-pub(super) fn width_of(v: u64) -> u32 {
+/// Number of bits that a value needs.
+pub(super) fn bit_width(v: u64) -> u32 {
     u64::BITS - v.leading_zeros()
 }

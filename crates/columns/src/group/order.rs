@@ -1,33 +1,35 @@
-//! Rows of a group in another order.
+//! Reordering of the rows of a group.
 
 use std::mem;
 
+use super::buffer_pool::BufferPool;
 use super::column::Column;
-use super::column::Numbered;
+use super::column::MaybeDictionary;
 use super::column::Values;
 use super::dictionary::Texts;
-use super::series::Part;
 use super::series::Series;
-use super::spare::Spare;
+use super::series::SeriesSlice;
 
 impl Column {
-    /// The order of the rows by the values of a time, missing ones first; `None` if they have it.
+    /// Row indices sorted by a time column, nulls first; `None` if the rows are sorted already.
     pub(super) fn order(&self) -> Option<Vec<u32>> {
         let Values::Times(times, _) = &self.values else { return None };
         let times = times.all();
         let mut next = 0..times.len();
         let mut time = || match (next.next(), times) {
             (None, _) => i64::MIN,
-            (_, Part::Same(time, _)) => time,
-            (Some(at), Part::All(times)) => times[at],
+            (_, SeriesSlice::Constant(time, _)) => time,
+            (Some(at), SeriesSlice::Slice(times)) => times[at],
         };
-        let keys: Vec<_> = match (self.definitions.all(), times) {
-            (Part::Same(..), Part::Same(..)) => return None,
-            (Part::Same(..), Part::All(times)) if times.is_sorted() => return None,
-            (Part::Same(..), _) => (0..times.len()).map(|_| time()).collect(),
-            (Part::All(levels), _) => {
-                let of = |level: &u8| if *level == 0 { i64::MIN } else { time() };
-                levels.iter().map(of).collect()
+        let keys: Vec<_> = match (self.definition_levels.all(), times) {
+            (SeriesSlice::Constant(..), SeriesSlice::Constant(..)) => return None,
+            (SeriesSlice::Constant(..), SeriesSlice::Slice(times)) if times.is_sorted() => {
+                return None;
+            }
+            (SeriesSlice::Constant(..), _) => (0..times.len()).map(|_| time()).collect(),
+            (SeriesSlice::Slice(levels), _) => {
+                let key = |level: &u8| if *level == 0 { i64::MIN } else { time() };
+                levels.iter().map(key).collect()
             }
         };
         if keys.is_sorted() {
@@ -38,97 +40,103 @@ impl Column {
         Some(order.into_iter().map(|(_, at)| at).collect())
     }
 
-    /// Puts the rows into another order.
-    pub(super) fn reorder(&mut self, order: &[u32], spare: &mut Spare) {
-        if self.repetitions.is_some() {
-            return self.reorder_lists(order, spare);
+    /// Moves row `order[n]` to position `n`.
+    pub(super) fn reorder(&mut self, order: &[u32], pool: &mut BufferPool) {
+        if self.repetition_levels.is_some() {
+            return self.reorder_lists(order, pool);
         }
-        match self.definitions.all() {
-            Part::Same(0, _) => {}
-            Part::Same(..) => self.values.reorder(order, spare),
-            Part::All(levels) => {
+        match self.definition_levels.all() {
+            SeriesSlice::Constant(0, _) => {}
+            SeriesSlice::Constant(..) => self.values.reorder(order, pool),
+            SeriesSlice::Slice(levels) => {
                 let mut next = 0;
-                let mut places = Vec::with_capacity(levels.len());
+                let mut value_indices = Vec::with_capacity(levels.len());
                 for level in levels {
-                    places.push(next);
+                    value_indices.push(next);
                     next += u32::from(*level);
                 }
-                let there = order.iter().filter(|at| levels[**at as usize] > 0);
-                let values: Vec<_> = there.map(|at| places[*at as usize]).collect();
-                self.definitions.reorder(order, &mut spare.bytes(order.len()));
-                self.values.reorder(&values, spare);
+                let non_null = order.iter().filter(|at| levels[**at as usize] > 0);
+                let values: Vec<_> = non_null.map(|at| value_indices[*at as usize]).collect();
+                self.definition_levels.reorder(order, &mut pool.bytes(order.len()));
+                self.values.reorder(&values, pool);
             }
         }
     }
 
-    fn reorder_lists(&mut self, order: &[u32], spare: &mut Spare) {
-        let Some(repetitions) = &mut self.repetitions else { return };
-        // Where the levels and the values of each row begin, and those of the last one end.
-        let mut begins = Vec::with_capacity(order.len() + 1);
+    fn reorder_lists(&mut self, order: &[u32], pool: &mut BufferPool) {
+        let Some(repetition_levels) = &mut self.repetition_levels else { return };
+        // Index of the first level and the first value of each row, and the ends of those of the last row.
+        let mut starts = Vec::with_capacity(order.len() + 1);
         let mut next = 0;
-        let definitions = match self.definitions.all() {
-            // Every row has the same, and no values.
-            Part::Same(level, _) if level < self.most && repetitions.len() == order.len() => return,
-            Part::Same(level, times) => vec![level; times],
-            Part::All(levels) => levels.to_vec(),
-        };
-        for (at, (repetition, definition)) in repetitions.iter().zip(&definitions).enumerate() {
-            if *repetition == 0 {
-                begins.push((at, next));
+        let definition_levels = match self.definition_levels.all() {
+            // All rows are null or all are empty lists.
+            SeriesSlice::Constant(level, _)
+                if level < self.max_definition && repetition_levels.len() == order.len() =>
+            {
+                return;
             }
-            next += u32::from(*definition == self.most);
+            SeriesSlice::Constant(level, times) => vec![level; times],
+            SeriesSlice::Slice(levels) => levels.to_vec(),
+        };
+        for (at, (repetition, definition)) in
+            repetition_levels.iter().zip(&definition_levels).enumerate()
+        {
+            if *repetition == 0 {
+                starts.push((at, next));
+            }
+            next += u32::from(*definition == self.max_definition);
         }
-        begins.push((repetitions.len(), next));
-        let (mut levels, mut values) = (Vec::with_capacity(repetitions.len()), Vec::new());
+        starts.push((repetition_levels.len(), next));
+        let (mut levels, mut values) = (Vec::with_capacity(repetition_levels.len()), Vec::new());
         for row in order {
             let row = *row as usize;
-            let ((start, first), (end, last)) = (begins[row], begins[row + 1]);
+            let ((start, first), (end, last)) = (starts[row], starts[row + 1]);
             levels.extend(start as u32..end as u32);
             values.extend(first..last);
         }
-        *repetitions = levels.iter().map(|at| repetitions[*at as usize]).collect();
-        self.definitions.reorder(&levels, &mut spare.bytes(levels.len()));
-        self.values.reorder(&values, spare);
+        *repetition_levels = levels.iter().map(|at| repetition_levels[*at as usize]).collect();
+        self.definition_levels.reorder(&levels, &mut pool.bytes(levels.len()));
+        self.values.reorder(&values, pool);
     }
 }
 
 impl Values {
-    /// Those at these places, in this order.
-    fn reorder(&mut self, order: &[u32], spare: &mut Spare) {
+    /// Moves value `order[n]` to position `n`.
+    fn reorder(&mut self, order: &[u32], pool: &mut BufferPool) {
         match self {
-            Self::Bools(all) => reordered(all, order, spare.bytes(order.len()), |memory| {
-                spare.keep_bytes(memory);
+            Self::Bools(all) => reorder_series(all, order, pool.bytes(order.len()), |buffer| {
+                pool.put_bytes(buffer);
             }),
             Self::Ints(all) | Self::Ports(all) | Self::Times(all, _) => {
-                reordered(all, order, spare.longs(order.len()), |memory| spare.keep_longs(memory));
+                reorder_series(all, order, pool.i64s(order.len()), |buffer| pool.put_i64s(buffer));
             }
-            Self::Doubles(Numbered::Full(all)) => {
+            Self::Doubles(MaybeDictionary::Plain(all)) => {
                 *all = order.iter().map(|at| all[*at as usize]).collect();
             }
-            Self::Addrs(Numbered::Full(all)) | Self::Texts(Numbered::Full(all)) => {
-                let mut texts = spare.texts(order.len(), all.bytes.len());
+            Self::Addrs(MaybeDictionary::Plain(all)) | Self::Texts(MaybeDictionary::Plain(all)) => {
+                let mut texts = pool.texts(order.len(), all.bytes.len());
                 for at in order {
                     texts.push_with(|bytes| gannet_log::append(bytes, all.get(*at as usize)));
                 }
-                spare.keep_texts(mem::replace::<Texts>(all, texts));
+                pool.put_texts(mem::replace::<Texts>(all, texts));
             }
-            Self::Doubles(Numbered::Numbers(_, all))
-            | Self::Addrs(Numbered::Numbers(_, all))
-            | Self::Texts(Numbered::Numbers(_, all)) => {
-                reordered(all, order, spare.numbers(order.len()), |memory| {
-                    spare.keep_numbers(memory);
+            Self::Doubles(MaybeDictionary::Dictionary(_, all))
+            | Self::Addrs(MaybeDictionary::Dictionary(_, all))
+            | Self::Texts(MaybeDictionary::Dictionary(_, all)) => {
+                reorder_series(all, order, pool.u32s(order.len()), |buffer| {
+                    pool.put_u32s(buffer);
                 });
             }
         }
     }
 }
 
-fn reordered<T: Copy + PartialEq>(
+fn reorder_series<T: Copy + PartialEq>(
     all: &mut Series<T>,
     order: &[u32],
-    mut memory: Vec<T>,
-    keep: impl FnOnce(Vec<T>),
+    mut buffer: Vec<T>,
+    recycle: impl FnOnce(Vec<T>),
 ) {
-    all.reorder(order, &mut memory);
-    keep(memory);
+    all.reorder(order, &mut buffer);
+    recycle(buffer);
 }

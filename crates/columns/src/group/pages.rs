@@ -1,4 +1,4 @@
-//! The pages of a column.
+//! Encoding of a column into the pages of a column chunk.
 
 use std::io::Write;
 use std::mem;
@@ -27,58 +27,62 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::bloom::Filter;
 use super::column::Column;
-use super::column::Numbered;
+use super::column::MaybeDictionary;
 use super::column::Values;
 use super::column::write_addr;
-use super::compress::Choice;
+use super::compress::CompressionChoice;
 use super::compress::Compressors;
 use super::compress::PageCompression;
 use super::dictionary::Texts;
-use super::encode::bits;
-use super::encode::delta;
-use super::encode::hybrid;
-use super::encode::width_of;
-use super::series::Part;
+use super::encode::bit_width;
+use super::encode::bools;
+use super::encode::delta_binary_packed;
+use super::encode::rle_bit_packed;
 use super::series::Series;
+use super::series::SeriesSlice;
 
-/// Rows of a page at the most.
-const ROWS: usize = 16 << 10;
-/// The same of points in time, by whose pages readers skip those of other columns.
-const TIME_ROWS: usize = 4 << 10;
-/// About as many bytes has a page at the most.
-const BYTES: usize = 1 << 20;
-/// Makes pages of columns, in memory that it keeps.
-pub(super) struct Pages {
+/// Maximum number of rows in a page.
+const MAX_ROWS: usize = 16 << 10;
+/// Maximum number of rows in a page of a time column. It is smaller, because readers use the column index of time to
+/// skip pages of all columns.
+const MAX_TIME_ROWS: usize = 4 << 10;
+/// Approximate maximum size of a page, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Encodes columns into pages, in reused buffers.
+pub(super) struct PageEncoder {
     compressors: Compressors,
-    /// A page before it is compressed, and after that.
+    /// The current page, not compressed.
     body: Vec<u8>,
+    /// The current page, compressed.
     compressed: Vec<u8>,
-    /// The pages of a column.
+    /// All pages of the current column.
     chunk: TrackedWrite<Vec<u8>>,
 }
 
-/// What is written of a column.
-pub(super) struct ColumnPlan {
+/// Options of a column chunk.
+pub(super) struct ColumnOptions {
     pub(super) descr: ColumnDescPtr,
     pub(super) rows: usize,
-    /// Whether rows are sorted by it.
+    /// Whether the rows are sorted by this column.
     pub(super) is_sorted: bool,
+    /// Whether it gets a Bloom filter.
     pub(super) bloom: bool,
-    /// Whether no row group follows.
+    /// Whether the row group is the last one of its file.
     pub(super) is_last: bool,
 }
 
-/// The pages written of a column.
+/// Metadata of the pages written for a column.
 #[derive(Default)]
-struct Written {
-    way: PageCompression,
+struct WrittenPages {
+    compression: PageCompression,
     encodings: Vec<PageEncodingStats>,
     compressed: u64,
     uncompressed: u64,
     offsets: OffsetIndexBuilder,
 }
 
-impl Pages {
+impl PageEncoder {
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self {
             compressors: Compressors::new()?,
@@ -88,21 +92,21 @@ impl Pages {
         })
     }
 
-    /// Writes all of a column to a row group.
+    /// Writes a column to a row group.
     pub(super) fn write<W: Write + Send>(
         &mut self,
         column: &Column,
-        wanted: &ColumnPlan,
-        choice: &mut Choice,
+        options: &ColumnOptions,
+        choice: &mut CompressionChoice,
         to: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        let ColumnPlan { descr, rows, is_sorted, bloom, .. } = wanted;
+        let ColumnOptions { descr, rows, is_sorted, bloom, .. } = options;
         let (rows, is_sorted, bloom) = (*rows, *is_sorted, *bloom);
         self.chunk.inner_mut().clear();
         let base = self.chunk.bytes_written() as i64;
-        let (way, mut looks) = choice.next(column.values.encoding(), wanted.is_last);
-        let mut written = Written { way, ..Written::default() };
-        let dictionary = match self.dictionary(&column.values) {
+        let (compression, mut sample) = choice.next(column.values.encoding(), options.is_last);
+        let mut written = WrittenPages { compression, ..WrittenPages::default() };
+        let dictionary = match self.encode_dictionary(&column.values) {
             0 => None,
             entries => {
                 let encoding = Encoding::PLAIN;
@@ -112,26 +116,26 @@ impl Pages {
                     encoding,
                     is_sorted: false,
                 };
-                self.page(page, &mut written)?;
+                self.write_page(page, &mut written)?;
                 Some(0)
             }
         };
         let first = self.chunk.bytes_written() as i64 - base;
         let is_time = matches!(column.values, Values::Times(..));
         let mut index = is_time.then(|| ColumnIndexBuilder::new(Type::INT64));
-        let size = column.values.size();
-        let most = if is_time { TIME_ROWS } else { ROWS };
-        let most = most.min((rows * BYTES / size.max(1)).max(1));
+        let estimated_size = column.values.estimated_size();
+        let max_page_rows = if is_time { MAX_TIME_ROWS } else { MAX_ROWS };
+        let max_page_rows = max_page_rows.min((rows * MAX_BYTES / estimated_size.max(1)).max(1));
         let (mut levels, mut values) = (0, 0);
-        for start in (0..rows).step_by(most) {
-            let page_rows = most.min(rows - start);
-            let page_levels = levels..column.end(levels, page_rows);
-            let there = column.there(page_levels.clone());
-            let page_values = values..values + there;
-            let encoding = self.data(column, page_levels.clone(), page_values.clone());
-            if mem::take(&mut looks) {
+        for start in (0..rows).step_by(max_page_rows) {
+            let page_rows = max_page_rows.min(rows - start);
+            let page_levels = levels..column.levels_end(levels, page_rows);
+            let non_null = column.non_null_count(page_levels.clone());
+            let page_values = values..values + non_null;
+            let encoding = self.encode_data(column, page_levels.clone(), page_values.clone());
+            if mem::take(&mut sample) {
                 let Self { compressors, body, compressed, .. } = self;
-                compressors.look(body, column.values.encoding(), compressed, choice)?;
+                compressors.sample(body, column.values.encoding(), compressed, choice)?;
             }
             let page = |buf| Page::DataPage {
                 buf,
@@ -141,14 +145,14 @@ impl Pages {
                 rep_level_encoding: Encoding::RLE,
                 statistics: None,
             };
-            let (offset, len) = self.page(page, &mut written)?;
+            let (offset, len) = self.write_page(page, &mut written)?;
             written.offsets.append_row_count(page_rows as i64);
             written.offsets.append_offset_and_size(offset as i64 - base, len as i32);
             if let (Some(index), Values::Times(times, _)) = (&mut index, &column.values) {
-                let (least, greatest) = bounds(times.part(page_values.clone()), is_sorted);
+                let (min, max) = bounds(times.slice(page_values.clone()), is_sorted);
                 let bytes = |v: Option<i64>| v.map_or(Vec::new(), |v| v.to_le_bytes().to_vec());
-                let nulls = page_levels.len() - there;
-                index.append(there == 0, bytes(least), bytes(greatest), nulls as i64);
+                let nulls = page_levels.len() - non_null;
+                index.append(non_null == 0, bytes(min), bytes(max), nulls as i64);
             }
             (levels, values) = (page_levels.end, page_values.end);
         }
@@ -159,7 +163,7 @@ impl Pages {
             });
         }
         let metadata = ColumnChunkMetaData::builder(Arc::clone(descr))
-            .set_compression_codec(way.codec())
+            .set_compression_codec(compression.codec())
             .set_encodings(written.encodings())
             .set_page_encoding_stats(written.encodings)
             .set_total_compressed_size(written.compressed as i64)
@@ -167,7 +171,7 @@ impl Pages {
             .set_num_values(levels as i64)
             .set_data_page_offset(first)
             .set_dictionary_page_offset(dictionary)
-            .set_statistics(statistics(column, wanted, levels - values))
+            .set_statistics(statistics(column, options, levels - values))
             .build()?;
         let close = ColumnCloseResult {
             bytes_written: written.compressed,
@@ -178,31 +182,32 @@ impl Pages {
             offset_index: Some(written.offsets.build()),
         };
         self.chunk.flush()?;
-        // The reader of a chunk owns it, so it is lent.
+        // `append_column` requires a reader that owns its bytes; the buffer is reclaimed afterwards.
         let chunk = Bytes::from(mem::take(self.chunk.inner_mut()));
         to.append_column(&chunk, close)?;
-        *self.chunk.inner_mut() = memory_of(chunk);
+        *self.chunk.inner_mut() = reclaim(chunk);
         Ok(())
     }
 
-    /// Compresses what is in `body` and writes it. Returns where it begins and its length with its header.
-    fn page(
+    /// Compresses `body`, writes it as a page and clears it. Returns the offset of the page in the chunk and its length
+    /// in bytes, header included.
+    fn write_page(
         &mut self,
         page: impl FnOnce(Bytes) -> Page,
-        written: &mut Written,
+        written: &mut WrittenPages,
     ) -> Result<(u64, usize), ParquetError> {
         let Self { compressors, body, compressed, chunk } = self;
-        compressors.compress(written.way, body, compressed)?;
-        let lent = Bytes::from(mem::take(compressed));
-        let page = CompressedPage::new(page(lent.clone()), body.len());
+        compressors.compress(written.compression, body, compressed)?;
+        let shared = Bytes::from(mem::take(compressed));
+        let page = CompressedPage::new(page(shared.clone()), body.len());
         let encoding = page.encoding();
         let spec = SerializedPageWriter::new(chunk).write_page(page)?;
-        *compressed = memory_of(lent);
+        *compressed = reclaim(shared);
         written.compressed += spec.bytes_written;
         written.uncompressed += spec.uncompressed_size as u64;
-        let known = written.encodings.iter_mut();
-        let mut known = known.filter(|s| s.page_type == spec.page_type && s.encoding == encoding);
-        match known.next() {
+        let stats = written.encodings.iter_mut();
+        let mut stats = stats.filter(|s| s.page_type == spec.page_type && s.encoding == encoding);
+        match stats.next() {
             Some(stats) => stats.count += 1,
             None => written.encodings.push(PageEncodingStats {
                 page_type: spec.page_type,
@@ -214,77 +219,91 @@ impl Pages {
         Ok((spec.offset, spec.bytes_written as usize))
     }
 
-    /// Puts the entries of a dictionary into `body`; returns their number.
-    fn dictionary(&mut self, values: &Values) -> usize {
+    /// Encodes the entries of a dictionary into `body`; returns their number, 0 if the values have no dictionary.
+    fn encode_dictionary(&mut self, values: &Values) -> usize {
         let body = &mut self.body;
         body.clear();
         match values {
-            Values::Doubles(Numbered::Numbers(known, _)) => {
-                body.extend(known.keys.iter().flat_map(|bits| bits.to_le_bytes()));
-                known.keys.len()
+            Values::Doubles(MaybeDictionary::Dictionary(dictionary, _)) => {
+                body.extend(dictionary.keys.iter().flat_map(|bits| bits.to_le_bytes()));
+                dictionary.keys.len()
             }
-            Values::Addrs(Numbered::Numbers(known, _)) => {
-                for octets in &known.keys {
+            Values::Addrs(MaybeDictionary::Dictionary(dictionary, _)) => {
+                for octets in &dictionary.keys {
                     let start = body.len() + 4;
                     body.extend_from_slice(&[0; 4]);
                     write_addr(*octets, body);
                     let len = (body.len() - start) as u32;
                     body[start - 4..start].copy_from_slice(&len.to_le_bytes());
                 }
-                known.keys.len()
+                dictionary.keys.len()
             }
-            Values::Texts(Numbered::Numbers(known, _)) => {
-                for text in known.texts.iter() {
+            Values::Texts(MaybeDictionary::Dictionary(dictionary, _)) => {
+                for text in dictionary.texts.iter() {
                     body.extend_from_slice(&(text.len() as u32).to_le_bytes());
                     body.extend_from_slice(text);
                 }
-                known.texts.len()
+                dictionary.texts.len()
             }
             _ => 0,
         }
     }
 
-    /// Puts levels and values into `body`.
-    fn data(&mut self, column: &Column, levels: Range<usize>, values: Range<usize>) -> Encoding {
+    /// Encodes levels and values of a data page into `body`.
+    fn encode_data(
+        &mut self,
+        column: &Column,
+        levels: Range<usize>,
+        values: Range<usize>,
+    ) -> Encoding {
         let body = &mut self.body;
-        let Column { repetitions, definitions, most, .. } = column;
-        if let Some(repetitions) = repetitions {
-            let some = Part::All(&repetitions[levels.clone()]);
-            with_length(body, |body| hybrid(some, 1, body));
+        let Column { repetition_levels, definition_levels, max_definition, .. } = column;
+        if let Some(repetition_levels) = repetition_levels {
+            let levels = SeriesSlice::Slice(&repetition_levels[levels.clone()]);
+            with_length_prefix(body, |body| rle_bit_packed(levels, 1, body));
         }
-        if *most > 0 {
-            let width = width_of(u64::from(*most));
-            with_length(body, |body| hybrid(definitions.part(levels), width, body));
+        if *max_definition > 0 {
+            let width = bit_width(u64::from(*max_definition));
+            with_length_prefix(body, |body| {
+                rle_bit_packed(definition_levels.slice(levels), width, body);
+            });
         }
         if values.is_empty() {
             return Encoding::PLAIN;
         }
-        let mut numbers = |entries: usize, numbers: &Series<u32>| {
-            let width = width_of(entries as u64 - 1);
+        let mut encode_indices = |entries: usize, indices: &Series<u32>| {
+            let width = bit_width(entries as u64 - 1);
             body.push(width as u8);
-            hybrid(numbers.part(values.clone()), width, body);
+            rle_bit_packed(indices.slice(values.clone()), width, body);
         };
         match &column.values {
-            Values::Bools(all) => bits(all.part(values), body),
+            Values::Bools(all) => bools(all.slice(values), body),
             Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
-                delta(all.part(values), body);
+                delta_binary_packed(all.slice(values), body);
             }
-            Values::Doubles(Numbered::Full(all)) => {
+            Values::Doubles(MaybeDictionary::Plain(all)) => {
                 body.extend(all[values].iter().flat_map(|bits| bits.to_le_bytes()));
             }
-            Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
-                texts(all, values, body);
+            Values::Addrs(MaybeDictionary::Plain(all))
+            | Values::Texts(MaybeDictionary::Plain(all)) => {
+                delta_length_byte_array(all, values, body);
             }
-            Values::Doubles(Numbered::Numbers(known, all)) => numbers(known.keys.len(), all),
-            Values::Addrs(Numbered::Numbers(known, all)) => numbers(known.keys.len(), all),
-            Values::Texts(Numbered::Numbers(known, all)) => numbers(known.texts.len(), all),
+            Values::Doubles(MaybeDictionary::Dictionary(dictionary, all)) => {
+                encode_indices(dictionary.keys.len(), all);
+            }
+            Values::Addrs(MaybeDictionary::Dictionary(dictionary, all)) => {
+                encode_indices(dictionary.keys.len(), all);
+            }
+            Values::Texts(MaybeDictionary::Dictionary(dictionary, all)) => {
+                encode_indices(dictionary.texts.len(), all);
+            }
         }
         column.values.encoding()
     }
 }
 
-impl Written {
-    /// Those of pages and that of levels.
+impl WrittenPages {
+    /// Distinct encodings of the pages and of the levels.
     fn encodings(&self) -> Vec<Encoding> {
         let mut all = vec![Encoding::RLE];
         for stats in &self.encodings {
@@ -296,25 +315,25 @@ impl Written {
     }
 }
 
-/// The memory of bytes that were lent; they are not copied back.
-fn memory_of(mut lent: Bytes) -> Vec<u8> {
-    lent.clear();
-    lent.into()
+/// Recovers the buffer of `shared`, which has no other owner left, without a copy.
+fn reclaim(mut shared: Bytes) -> Vec<u8> {
+    shared.clear();
+    shared.into()
 }
 
-/// Lengths, packed, and the bytes.
-fn texts(all: &Texts, values: Range<usize>, body: &mut Vec<u8>) {
+/// Appends texts: all lengths, then all bytes (`DELTA_LENGTH_BYTE_ARRAY`).
+fn delta_length_byte_array(all: &Texts, values: Range<usize>, body: &mut Vec<u8>) {
     let ends = &all.ends[values.clone()];
     let start = if values.start == 0 { 0 } else { all.ends[values.start - 1] };
     let mut before = start;
     let lengths: Vec<_> =
         ends.iter().map(|end| i64::from(end - mem::replace(&mut before, *end))).collect();
-    delta(Part::All(&lengths), body);
+    delta_binary_packed(SeriesSlice::Slice(&lengths), body);
     body.extend_from_slice(&all.bytes[start as usize..before as usize]);
 }
 
-/// Writes something with its length before it.
-fn with_length(body: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+/// Appends what `write` appends, prefixed with its length.
+fn with_length_prefix(body: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = body.len() + 4;
     body.extend_from_slice(&[0; 4]);
     write(body);
@@ -323,41 +342,43 @@ fn with_length(body: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl Column {
-    /// The end of the levels of some rows that begin at `start`.
-    fn end(&self, start: usize, rows: usize) -> usize {
-        let Some(repetitions) = &self.repetitions else { return start + rows };
-        let begins = repetitions[start..].iter().enumerate().filter(|(_, level)| **level == 0);
-        begins.map(|(at, _)| start + at).nth(rows).unwrap_or(repetitions.len())
+    /// End index of the levels of `rows` rows whose levels begin at index `start`.
+    fn levels_end(&self, start: usize, rows: usize) -> usize {
+        let Some(repetition_levels) = &self.repetition_levels else { return start + rows };
+        let row_starts =
+            repetition_levels[start..].iter().enumerate().filter(|(_, level)| **level == 0);
+        row_starts.map(|(at, _)| start + at).nth(rows).unwrap_or(repetition_levels.len())
     }
 
-    /// How many values some levels have.
-    fn there(&self, levels: Range<usize>) -> usize {
-        if self.most == 0 {
+    /// Number of values that are not null in a range of levels.
+    fn non_null_count(&self, levels: Range<usize>) -> usize {
+        if self.max_definition == 0 {
             return levels.len();
         }
-        let is_there = |level: &u8| usize::from(*level == self.most);
-        match self.definitions.part(levels) {
-            Part::Same(level, times) => is_there(&level) * times,
-            Part::All(levels) => levels.iter().map(is_there).sum(),
+        let is_non_null = |level: &u8| usize::from(*level == self.max_definition);
+        match self.definition_levels.slice(levels) {
+            SeriesSlice::Constant(level, times) => is_non_null(&level) * times,
+            SeriesSlice::Slice(levels) => levels.iter().map(is_non_null).sum(),
         }
     }
 
-    /// Rules out most values that do not exist.
+    /// Builds the Bloom filter of a text or address column.
     fn bloom_filter(&self) -> Option<Sbbf> {
         let mut filter;
         match &self.values {
-            Values::Addrs(Numbered::Full(all)) | Values::Texts(Numbered::Full(all)) => {
+            Values::Addrs(MaybeDictionary::Plain(all))
+            | Values::Texts(MaybeDictionary::Plain(all)) => {
                 filter = Filter::new(all.len());
                 all.iter().for_each(|text| filter.insert(text));
             }
-            Values::Texts(Numbered::Numbers(known, _)) => {
-                filter = Filter::new(known.texts.len());
-                known.texts.iter().for_each(|text| filter.insert(text));
+            Values::Texts(MaybeDictionary::Dictionary(dictionary, _)) => {
+                filter = Filter::new(dictionary.texts.len());
+                dictionary.texts.iter().for_each(|text| filter.insert(text));
             }
-            Values::Addrs(Numbered::Numbers(known, _)) => {
-                filter = Filter::new(known.keys.len());
+            Values::Addrs(MaybeDictionary::Dictionary(dictionary, _)) => {
+                filter = Filter::new(dictionary.keys.len());
                 let mut text = Vec::new();
-                for octets in &known.keys {
+                for octets in &dictionary.keys {
                     text.clear();
                     write_addr(*octets, &mut text);
                     filter.insert(&text);
@@ -370,81 +391,83 @@ impl Column {
 }
 
 impl Values {
-    /// How they are encoded.
+    /// Encoding of the data pages.
     fn encoding(&self) -> Encoding {
         match self {
-            Self::Bools(_) | Self::Doubles(Numbered::Full(_)) => Encoding::PLAIN,
+            Self::Bools(_) | Self::Doubles(MaybeDictionary::Plain(_)) => Encoding::PLAIN,
             Self::Ints(_) | Self::Ports(_) | Self::Times(..) => Encoding::DELTA_BINARY_PACKED,
-            Self::Addrs(Numbered::Full(_)) | Self::Texts(Numbered::Full(_)) => {
+            Self::Addrs(MaybeDictionary::Plain(_)) | Self::Texts(MaybeDictionary::Plain(_)) => {
                 Encoding::DELTA_LENGTH_BYTE_ARRAY
             }
-            Self::Doubles(Numbered::Numbers(..))
-            | Self::Addrs(Numbered::Numbers(..))
-            | Self::Texts(Numbered::Numbers(..)) => Encoding::RLE_DICTIONARY,
+            Self::Doubles(MaybeDictionary::Dictionary(..))
+            | Self::Addrs(MaybeDictionary::Dictionary(..))
+            | Self::Texts(MaybeDictionary::Dictionary(..)) => Encoding::RLE_DICTIONARY,
         }
     }
 
-    /// About as many bytes do they take.
-    fn size(&self) -> usize {
+    /// Approximate size of the encoded values, in bytes.
+    fn estimated_size(&self) -> usize {
         match self {
             Self::Bools(all) => all.len() / 8,
             Self::Ints(all) | Self::Ports(all) | Self::Times(all, _) => all.len() * 8,
-            Self::Doubles(Numbered::Full(all)) => all.len() * 8,
-            Self::Addrs(Numbered::Full(all)) | Self::Texts(Numbered::Full(all)) => all.bytes.len(),
-            Self::Doubles(Numbered::Numbers(_, all))
-            | Self::Addrs(Numbered::Numbers(_, all))
-            | Self::Texts(Numbered::Numbers(_, all)) => all.len() * 4,
+            Self::Doubles(MaybeDictionary::Plain(all)) => all.len() * 8,
+            Self::Addrs(MaybeDictionary::Plain(all)) | Self::Texts(MaybeDictionary::Plain(all)) => {
+                all.bytes.len()
+            }
+            Self::Doubles(MaybeDictionary::Dictionary(_, all))
+            | Self::Addrs(MaybeDictionary::Dictionary(_, all))
+            | Self::Texts(MaybeDictionary::Dictionary(_, all)) => all.len() * 4,
         }
     }
 }
 
-/// How many are missing, and the bounds of numbers.
-fn statistics(column: &Column, wanted: &ColumnPlan, missing: usize) -> Statistics {
-    let bounds_of = |all: &Series<i64>| bounds(all.all(), wanted.is_sorted);
-    let missing = Some(missing as u64);
+/// Statistics of a column chunk: the number of nulls, and the bounds of booleans and numbers.
+fn statistics(column: &Column, options: &ColumnOptions, null_count: usize) -> Statistics {
+    let bounds_of = |all: &Series<i64>| bounds(all.all(), options.is_sorted);
+    let null_count = Some(null_count as u64);
     match &column.values {
         Values::Bools(all) => {
-            let (least, greatest) = bounds(all.all(), false);
+            let (min, max) = bounds(all.all(), false);
             let is = |v: Option<u8>| v.map(|v| v != 0);
-            Statistics::boolean(is(least), is(greatest), None, missing, false)
+            Statistics::boolean(is(min), is(max), None, null_count, false)
         }
-        Values::Ports(all) if wanted.descr.physical_type() == Type::INT32 => {
-            let (least, greatest) = bounds_of(all);
+        Values::Ports(all) if options.descr.physical_type() == Type::INT32 => {
+            let (min, max) = bounds_of(all);
             let narrow = |v: Option<i64>| v.map(|v| v as i32);
-            Statistics::int32(narrow(least), narrow(greatest), None, missing, false)
+            Statistics::int32(narrow(min), narrow(max), None, null_count, false)
         }
         Values::Ints(all) | Values::Ports(all) | Values::Times(all, _) => {
-            let (least, greatest) = bounds_of(all);
-            Statistics::int64(least, greatest, None, missing, false)
+            let (min, max) = bounds_of(all);
+            Statistics::int64(min, max, None, null_count, false)
         }
         Values::Doubles(all) => {
             let bits = match all {
-                Numbered::Numbers(known, _) => &known.keys,
-                Numbered::Full(all) => all,
+                MaybeDictionary::Dictionary(dictionary, _) => &dictionary.keys,
+                MaybeDictionary::Plain(all) => all,
             };
             let doubles = bits.iter().map(|bits| f64::from_bits(*bits)).filter(|v| !v.is_nan());
-            let (least, greatest) =
+            let (min, max) =
                 doubles.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (v.min(a), v.max(b)));
-            let is_known = least <= greatest;
+            let is_known = min <= max;
             // The order of -0.0 and 0.0 is undefined, so a bound of zero includes both.
-            let least = if least == 0.0 { -0.0 } else { least };
-            let greatest = if greatest == 0.0 { 0.0 } else { greatest };
-            let known = |v: f64| is_known.then_some(v);
-            Statistics::double(known(least), known(greatest), None, missing, false)
+            let min = if min == 0.0 { -0.0 } else { min };
+            let max = if max == 0.0 { 0.0 } else { max };
+            let bound = |v: f64| is_known.then_some(v);
+            Statistics::double(bound(min), bound(max), None, null_count, false)
         }
         Values::Addrs(_) | Values::Texts(_) => {
-            Statistics::byte_array(None, None, None, missing, false)
+            Statistics::byte_array(None, None, None, null_count, false)
         }
     }
 }
 
-/// The least and the greatest.
-fn bounds<T: Copy + Ord>(all: Part<'_, T>, is_sorted: bool) -> (Option<T>, Option<T>) {
-    let all = all.some();
+/// Minimum and maximum; `None` if there are no values.
+fn bounds<T: Copy + Ord>(all: SeriesSlice<'_, T>, is_sorted: bool) -> (Option<T>, Option<T>) {
+    let all = all.representatives();
     if is_sorted {
         return (all.first().copied(), all.last().copied());
     }
     let Some(first) = all.first() else { return (None, None) };
-    let (least, greatest) = all.iter().fold((*first, *first), |(a, b), v| (a.min(*v), b.max(*v)));
-    (Some(least), Some(greatest))
+    let (min, max) = all.iter().fold((*first, *first), |(a, b), v| (a.min(*v), b.max(*v)));
+    (Some(min), Some(max))
 }

@@ -1,42 +1,42 @@
-//! Values of which many are the same.
+//! Vectors that store equal values once.
 
 use std::ops::Range;
 
-use super::encode::common;
+use super::encode::common_value;
 
-/// A value for each row or element. As long as all are equal, one of them is kept.
+/// A vector that stores one value as long as all values pushed by [`Series::push_same`] are equal.
 pub(super) struct Series<T> {
-    /// All values, or the first one.
+    /// All values; only the first one if `repeats` is not 0.
     values: Vec<T>,
-    /// How many more equal it.
+    /// Number of further values that are equal to the first one.
     repeats: usize,
 }
 
-/// Some successive values.
+/// Consecutive values of a [`Series`].
 #[derive(Clone, Copy)]
-pub(super) enum Part<'a, T> {
-    /// One that many times, at least once.
-    Same(T, usize),
-    /// Any.
-    All(&'a [T]),
+pub(super) enum SeriesSlice<'a, T> {
+    /// A value and how often it repeats, at least once.
+    Constant(T, usize),
+    /// Values that may differ.
+    Slice(&'a [T]),
 }
 
 impl<T: Copy + PartialEq> Series<T> {
-    /// None yet, in this memory.
-    pub(super) fn new(memory: Vec<T>) -> Self {
-        Self { values: memory, repeats: 0 }
+    /// An empty series that stores its values in `buffer`.
+    pub(super) fn new(buffer: Vec<T>) -> Self {
+        Self { values: buffer, repeats: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.values.len() + self.repeats
     }
 
-    /// Its memory.
-    pub(super) fn into_memory(self) -> Vec<T> {
+    /// The buffer, for reuse.
+    pub(super) fn into_buffer(self) -> Vec<T> {
         self.values
     }
 
-    /// Appends one.
+    /// Appends a value.
     #[inline(always)]
     pub(super) fn push(&mut self, value: T) {
         if self.repeats > 0 {
@@ -45,7 +45,7 @@ impl<T: Copy + PartialEq> Series<T> {
         self.values.push(value);
     }
 
-    /// Appends one that many times.
+    /// Appends a value `times` times.
     pub(super) fn push_same(&mut self, value: T, times: usize) {
         if times == 0 {
             return;
@@ -57,7 +57,7 @@ impl<T: Copy + PartialEq> Series<T> {
             }
             Some(first) if *first == value && self.values.len() == 1 => self.repeats += times,
             Some(_) => {
-                self.spread();
+                self.expand();
                 self.values.resize(self.values.len() + times, value);
             }
         }
@@ -66,12 +66,12 @@ impl<T: Copy + PartialEq> Series<T> {
     /// Appends values.
     #[inline]
     pub(super) fn push_all(&mut self, values: impl ExactSizeIterator<Item = T>) {
-        self.spread();
+        self.expand();
         self.values.extend(values);
     }
 
-    /// From now on all are kept.
-    fn spread(&mut self) {
+    /// Stores repeated values one by one.
+    fn expand(&mut self) {
         if self.repeats > 0
             && let Some(first) = self.values.first().copied()
         {
@@ -80,53 +80,57 @@ impl<T: Copy + PartialEq> Series<T> {
         }
     }
 
-    /// Some of them.
-    pub(super) fn part(&self, which: Range<usize>) -> Part<'_, T> {
+    /// Values of a range of indices.
+    pub(super) fn slice(&self, range: Range<usize>) -> SeriesSlice<'_, T> {
         match self.values.first() {
-            Some(first) if self.repeats > 0 && !which.is_empty() => Part::Same(*first, which.len()),
-            Some(_) if self.repeats > 0 => Part::All(&[]),
-            _ => Part::All(&self.values[which]),
+            Some(first) if self.repeats > 0 && !range.is_empty() => {
+                SeriesSlice::Constant(*first, range.len())
+            }
+            Some(_) if self.repeats > 0 => SeriesSlice::Slice(&[]),
+            _ => SeriesSlice::Slice(&self.values[range]),
         }
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> Part<'_, T> {
-        self.part(0..self.len())
+    /// All values.
+    pub(super) fn all(&self) -> SeriesSlice<'_, T> {
+        self.slice(0..self.len())
     }
 
-    /// Those at these places, in this order. The memory is exchanged with `spare`.
-    pub(super) fn reorder(&mut self, order: &[u32], spare: &mut Vec<T>) {
+    /// Moves value `order[n]` to position `n`. Swaps the buffer with `scratch`.
+    pub(super) fn reorder(&mut self, order: &[u32], scratch: &mut Vec<T>) {
         if self.repeats > 0 {
             self.repeats = order.len().saturating_sub(1);
             return;
         }
-        spare.clear();
-        spare.extend(order.iter().map(|at| self.values[*at as usize]));
-        std::mem::swap(&mut self.values, spare);
+        scratch.clear();
+        scratch.extend(order.iter().map(|at| self.values[*at as usize]));
+        std::mem::swap(&mut self.values, scratch);
     }
 }
 
-impl<'a, T: Copy + PartialEq> Part<'a, T> {
+impl<'a, T: Copy + PartialEq> SeriesSlice<'a, T> {
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Same(_, times) => *times,
-            Self::All(all) => all.len(),
+            Self::Constant(_, times) => *times,
+            Self::Slice(all) => all.len(),
         }
     }
 
-    /// All values, or one if they are equal.
-    pub(super) fn some(&self) -> &[T] {
+    /// All values, or one of them if they are constant.
+    pub(super) fn representatives(&self) -> &[T] {
         match self {
-            Self::Same(value, _) => std::slice::from_ref(value),
-            Self::All(all) => all,
+            Self::Constant(value, _) => std::slice::from_ref(value),
+            Self::Slice(all) => all,
         }
     }
 
-    /// The same, as one if all are equal.
-    pub(super) fn united(self) -> Self {
+    /// [`SeriesSlice::Constant`] if all values are equal, otherwise the slice itself.
+    pub(super) fn collapsed(self) -> Self {
         match self {
-            Self::All(all) => common(all).map_or(self, |value| Self::Same(value, all.len())),
-            same => same,
+            Self::Slice(all) => {
+                common_value(all).map_or(self, |value| Self::Constant(value, all.len()))
+            }
+            constant => constant,
         }
     }
 }

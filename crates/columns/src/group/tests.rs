@@ -1,4 +1,4 @@
-//! Files are read by the library, whose own arrays show what is in them.
+//! Files written by gannet are read by the `parquet` crate and compared with Arrow arrays.
 
 use std::fs;
 use std::fs::File;
@@ -56,7 +56,7 @@ fn fields() -> Vec<Field> {
     ]
 }
 
-/// A file that is removed.
+/// A temporary file, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -79,36 +79,36 @@ impl Drop for Scratch {
     }
 }
 
-/// The rows of a buffer, with their lengths, each with the place where it begins.
+/// The offset and the length-prefixed bytes of each row in a buffer.
 fn rows_of(bytes: &[u8]) -> Vec<(i64, &[u8])> {
     let base = bytes.as_ptr() as usize;
-    let whole = |row: &[u8]| {
+    let with_prefix = |row: &[u8]| {
         let at = row.as_ptr() as usize - base;
         (at as i64, &bytes[at - size_of::<u32>()..at + row.len()])
     };
-    PackedRows::new(bytes).map(whole).collect()
+    PackedRows::new(bytes).map(with_prefix).collect()
 }
 
 /// The number of a row.
-fn number(group: usize, place: i64) -> i64 {
-    group as i64 + place
+fn number(group: usize, offset: i64) -> i64 {
+    group as i64 + offset
 }
 
-/// Writes row groups of that many rows each, sorted or not.
+/// Writes row groups of `rows_of_group` rows each, sorted by time or not.
 fn write(fields: &[Field], bytes: &[u8], rows_of_group: usize, by_time: bool) -> Scratch {
     let scratch = Scratch::new();
-    let about = FileDescription { name: "test", fields, unit: UNIT, opened: 0 };
-    let mut file = ParquetFile::create(&scratch.0, about).unwrap();
-    let mut maker = GroupMaker::new().unwrap();
+    let description = FileDescription { name: "test", fields, unit: UNIT, opened: 0 };
+    let mut file = ParquetFile::create(&scratch.0, description).unwrap();
+    let mut context = GroupContext::new().unwrap();
     for (at, some) in rows_of(bytes).chunks(rows_of_group).enumerate() {
-        let mut group = Group::new(fields, UNIT, some.len() / 2, &mut maker);
-        // In pieces of several lengths.
+        let mut group = Group::new(fields, UNIT, some.len() / 2, &mut context);
+        // Append the rows in pieces of several lengths.
         for piece in some.chunks(1 + rows_of_group % 700) {
             let bytes: Vec<u8> = piece.iter().flat_map(|(_, row)| row.iter().copied()).collect();
-            group.take(&bytes, piece.iter().map(|(place, _)| number(at, *place)), &mut maker);
+            group.append(&bytes, piece.iter().map(|(offset, _)| number(at, *offset)), &mut context);
         }
         let is_last = (at + 1) * rows_of_group >= rows_of(bytes).len();
-        file.write(group, GroupOptions { by_time, is_last }, &mut maker).unwrap();
+        file.write(group, GroupOptions { by_time, is_last }, &mut context).unwrap();
     }
     file.finish(0).unwrap();
     scratch
@@ -123,15 +123,15 @@ fn read(scratch: &Scratch) -> RecordBatch {
     batch
 }
 
-/// The rows as the arrays that Arrow files have.
+/// The rows as an Arrow record batch.
 fn arrays(fields: &[Field], bytes: &[u8]) -> RecordBatch {
     let mut batch = Batch::new(fields, UNIT, 0);
     PackedRows::new(bytes).for_each(|row| batch.push(row));
     batch.finish().unwrap()
 }
 
-/// The time of a row as it is written, the least one if there is none.
-fn time_of(row: &[u8]) -> i64 {
+/// The time of a row in microseconds; `i64::MIN` if it is unset.
+fn row_time(row: &[u8]) -> i64 {
     match Cells::new(&row[size_of::<u32>()..]).scalar(Kind::Time) {
         Cell::Time(t) => t.as_nanos() / 1_000,
         _ => i64::MIN,
@@ -145,10 +145,10 @@ fn check(fields: &[Field], bytes: &[u8], rows_of_group: usize) {
         for (at, some) in rows_of(bytes).chunks(rows_of_group).enumerate() {
             let mut some = some.to_vec();
             if by_time {
-                some.sort_by_key(|(_, row)| time_of(row));
+                some.sort_by_key(|(_, row)| row_time(row));
             }
             sorted.extend(some.iter().flat_map(|(_, row)| row.iter().copied()));
-            numbers.extend(some.iter().map(|(place, _)| number(at, *place)));
+            numbers.extend(some.iter().map(|(offset, _)| number(at, *offset)));
         }
         let (found, expected) = (read(&scratch), arrays(fields, &sorted));
         assert_eq!(found.num_columns(), expected.num_columns() + 1);
@@ -160,7 +160,7 @@ fn check(fields: &[Field], bytes: &[u8], rows_of_group: usize) {
     }
 }
 
-/// A value of a small or of a large range.
+/// A number from a small range, from the full range, or a limit of it.
 fn any_number() -> impl Strategy<Value = i64> {
     prop_oneof![Just(0), 0_i64..5, any::<i64>(), Just(i64::MIN), Just(i64::MAX)]
 }
@@ -215,9 +215,9 @@ fn pack(row: &Row, packer: &mut RowPacker) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any rows, each one several times, so that there are runs and several blocks.
+    /// Random rows, each repeated, so that runs and several blocks occur.
     #[test]
-    fn what_is_read_is_what_was_written(
+    fn rows_round_trip(
         rows in proptest::collection::vec((row(), 1_usize..400), 1..24),
         rows_of_group in 1_usize..3_000,
     ) {
@@ -229,8 +229,8 @@ proptest! {
     }
 }
 
-/// Many rows: several pages, dictionaries that are given up late, and values that never come twice.
-fn many(rows: i64) -> RowPacker {
+/// Rows for several pages, with dictionaries that are dropped late, and with values that never repeat.
+fn many_rows(rows: i64) -> RowPacker {
     let mut packer = RowPacker::default();
     for n in 0..rows {
         let text = if n > rows / 4 { n.to_string().into_bytes() } else { b"same".to_vec() };
@@ -245,8 +245,8 @@ fn many(rows: i64) -> RowPacker {
 }
 
 #[test]
-fn many_rows_are_read_again() {
-    let packer = many(50_000);
+fn many_rows_round_trip() {
+    let packer = many_rows(50_000);
     check(&fields(), packer.rows(), 1 << 20);
     check(&fields(), packer.rows(), 20_000);
 }
@@ -261,7 +261,7 @@ fn no_column_has_a_value() {
 #[test]
 fn only_ids_and_addresses_have_bloom_filters() {
     let fields = fields();
-    let scratch = write(&fields, many(3_000).rows(), 1_000, true);
+    let scratch = write(&fields, many_rows(3_000).rows(), 1_000, true);
     let metadata = scratch.metadata();
     let file = File::open(&scratch.0).unwrap();
     for group in metadata.row_groups() {
@@ -277,7 +277,7 @@ fn only_ids_and_addresses_have_bloom_filters() {
         let column = metadata.row_group(group).column(column);
         Sbbf::read_from_column_chunk(column, &file).unwrap().unwrap()
     };
-    // Those of a thousand values have the size for them.
+    // The filter has the size for a thousand values.
     assert!((32..=64).contains(&filter(1, 1).num_blocks()));
     assert!(filter(1, 1).check("1500") && filter(1, 2).check("0.0.5.220"));
     let others = (2_000..3_000).filter(|n: &i32| filter(1, 1).check(n.to_string().as_str()));
@@ -287,7 +287,7 @@ fn only_ids_and_addresses_have_bloom_filters() {
 #[test]
 fn columns_are_compressed_and_have_statistics() {
     let fields = fields();
-    let packer = many(30_000);
+    let packer = many_rows(30_000);
     let scratch = write(&fields, packer.rows(), 1 << 20, true);
     let metadata = scratch.metadata();
     let group = metadata.row_group(0);
@@ -301,7 +301,7 @@ fn columns_are_compressed_and_have_statistics() {
     assert!(shown(7).contains("min: 7") && shown(7).contains("max: 7"), "{}", shown(7));
     assert!(statistics(1).min_bytes_opt().is_none());
     assert_eq!(statistics(13).null_count_opt(), Some(30_000));
-    // By the bounds of the pages of time readers find the rows of a span.
+    // Readers use the bounds in the column index of time to find the rows of a time range.
     let index = &metadata.column_index().unwrap()[0][0];
     assert!(index.is_sorted(), "{index:?}");
     let pages = metadata.offset_index().unwrap()[0][0].page_locations();
@@ -310,8 +310,8 @@ fn columns_are_compressed_and_have_statistics() {
 
 #[test]
 fn the_same_rows_are_the_same_bytes() {
-    // And rows of a group leave nothing behind in the memory that the next one is made in.
-    let (fields, packer) = (fields(), many(4_000));
+    // A row group does not depend on the buffers reused from the previous one.
+    let (fields, packer) = (fields(), many_rows(4_000));
     let once = fs::read(&write(&fields, packer.rows(), 1 << 20, true).0).unwrap();
     let again = fs::read(&write(&fields, packer.rows(), 1 << 20, true).0).unwrap();
     assert!(once == again);

@@ -1,4 +1,4 @@
-//! Rows that wait in a file are the same rows.
+//! Rows are the same after they were spilled to a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use gannet_log::Type;
 
 use super::*;
 use crate::ParquetRows;
-use crate::waiting::PIECE;
+use crate::row_buffer::PIECE;
 
-/// Logs that are written in turns.
+/// Number of logs that are written in turns.
 const LOGS: usize = 20;
 
 fn fields() -> &'static [Field] {
@@ -21,12 +21,12 @@ fn fields() -> &'static [Field] {
 }
 
 /// The rows of a log, in pieces of various lengths. The time of every third is earlier than the one before.
-fn pieces(log: usize, rows: usize, of: usize) -> Vec<RowPacker> {
+fn pieces(log: usize, rows: usize, rows_per_piece: usize) -> Vec<RowPacker> {
     let mut all = Vec::new();
     let mut next = 0;
     while next < rows {
         let mut packer = RowPacker::default();
-        let end = rows.min(next + 1 + of * (log + 1));
+        let end = rows.min(next + 1 + rows_per_piece * (log + 1));
         for n in next..end {
             packer.begin();
             let ns = n as i64 * 1_000_000_000 - if n % 3 == 0 { 2_500_000_000 } else { 0 };
@@ -41,13 +41,13 @@ fn pieces(log: usize, rows: usize, of: usize) -> Vec<RowPacker> {
     all
 }
 
-/// Writes rows of all logs with so much memory, in pieces of about that many rows; returns the files, and how
-/// many places for pieces their file had.
+/// Writes rows of all logs with a memory limit, in pieces of about `rows_per_piece` rows; returns the files, and the
+/// number of slots in the temporary file.
 fn written(
     columns: Columns,
     rows: usize,
     memory: usize,
-    of: usize,
+    rows_per_piece: usize,
 ) -> (BTreeMap<String, Vec<u8>>, u64) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -55,21 +55,22 @@ fn written(
     let options = Options { dir: Some(dir.clone()), ..Default::default() };
     let mut writer = columns.writer(&options, memory);
     let paths: Vec<&'static str> = (0..LOGS).map(|log| &*format!("log{log}").leak()).collect();
-    let logs: Vec<_> = (0..LOGS).map(|log| pieces(log, rows.div_ceil(LOGS), of)).collect();
+    let logs: Vec<_> =
+        (0..LOGS).map(|log| pieces(log, rows.div_ceil(LOGS), rows_per_piece)).collect();
     let fields = fields();
-    for turn in 0..logs.iter().map(Vec::len).max().unwrap() {
+    for round in 0..logs.iter().map(Vec::len).max().unwrap() {
         for (log, path) in logs.iter().zip(&paths) {
             let stream = PackedStream::new(path, fields, Time::from_nanos(0));
-            let Some(piece) = log.get(turn) else { continue };
+            let Some(piece) = log.get(round) else { continue };
             writer.write(&stream, PackedRows::new(piece.rows())).unwrap();
-            // Of each open file, the last piece is not full.
+            // The last piece of each open file is not full and cannot be spilled.
             let open: usize = writer.logs.iter().map(|log| log.open.len()).sum();
-            assert!(writer.shared.waiting.used() <= memory.saturating_add(open * PIECE));
+            assert!(writer.shared.row_buffer.used() <= memory.saturating_add(open * PIECE));
         }
     }
-    let away = writer.shared.waiting.places();
+    let slots = writer.shared.row_buffer.slots();
     writer.close(Time::from_nanos(0)).unwrap();
-    assert_eq!(writer.shared.waiting.used(), 0);
+    assert_eq!(writer.shared.row_buffer.used(), 0);
     let mut files = BTreeMap::new();
     let mut folders = vec![dir.clone()];
     while let Some(folder) = folders.pop() {
@@ -101,12 +102,12 @@ fn written(
         }
     }
     fs::remove_dir_all(dir).unwrap();
-    (files, away)
+    (files, slots)
 }
 
 /// Files depend neither on the memory for rows nor on the pieces in which rows are written.
 #[test]
-fn rows_beyond_the_memory_wait_in_a_file() {
+fn files_do_not_depend_on_spilled_rows() {
     for rows in [10, 1_000, 100_000] {
         for (format, partition) in [
             (ColumnFormat::Parquet, Partition::None),
@@ -114,22 +115,22 @@ fn rows_beyond_the_memory_wait_in_a_file() {
             (ColumnFormat::Parquet, Partition::Hour),
         ] {
             let columns = Columns { format, partition, ..Columns::default() };
-            let (all, away) = written(columns, rows, usize::MAX, 7);
-            assert_eq!(away, 0);
+            let (all, slots) = written(columns, rows, usize::MAX, 7);
+            assert_eq!(slots, 0);
             assert!(all.len() >= LOGS, "{:?}", all.keys());
-            let (others, away) = written(columns, rows, 2 * PIECE, 100);
-            assert_eq!(away > 0, rows == 100_000, "{away}");
+            let (others, slots) = written(columns, rows, 2 * PIECE, 100);
+            assert_eq!(slots > 0, rows == 100_000, "{slots}");
             assert!(all == others, "{rows} rows as {format:?} by {partition:?}");
         }
     }
 }
 
-/// Places of rows that were written are used again.
+/// Slots of rows that were written are used again.
 #[test]
-fn the_file_is_as_large_as_the_rows_that_wait() {
+fn the_temporary_file_is_not_larger_than_the_buffered_rows() {
     let columns = Columns { format: ColumnFormat::Arrow, ..Columns::default() };
-    let (_, away) = written(columns, 1_000_000, PIECE, 1_000);
+    let (_, slots) = written(columns, 1_000_000, PIECE, 1_000);
     // A row has less than 140 bytes.
-    let most = (LOGS * ARROW_ROWS * 140 / PIECE) as u64;
-    assert!((1..=most).contains(&away), "{away} of {most}");
+    let max_slots = (LOGS * MAX_BATCH_ROWS * 140 / PIECE) as u64;
+    assert!((1..=max_slots).contains(&slots), "{slots} of {max_slots}");
 }

@@ -1,4 +1,4 @@
-/* Filters as somebody writes them who has no filter language: what engines are measured by. */
+/* Filters written by hand in C, without a filter language: the baseline for the engines. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@ static inline uint32_t word(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Where the ports of a first fragment of IPv4 are; NULL where there are none. */
+/* The ports of a first IPv4 fragment; NULL if it has none. */
 static inline const uint8_t *ports(const uint8_t *p, size_t len)
 {
     size_t at = 14 + (size_t)(p[14] & 15) * 4;

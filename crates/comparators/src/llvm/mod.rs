@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use gannet_filter::engine::{Engine, Unavailable, View};
 use gannet_filter::{Insn, Program};
 
-/// Longer programs take LLVM seconds.
+/// Maximum number of instructions; LLVM needs seconds for longer programs.
 pub const MAX_INSNS: usize = 1 << 13;
 
 /// Compiled code of a program, and LLVM's engine that owns it.
@@ -110,7 +110,7 @@ const PREPARE: Option<[&CStr; 4]> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// Versions to look for, newest first.
+/// Supported versions; the newest installed one is used.
 const VERSIONS: std::ops::RangeInclusive<u32> = 13..=20;
 
 /// `CodeGenOptLevel` of an engine and of a target machine, and its relocation mode.
@@ -130,7 +130,7 @@ fn library() -> Result<&'static Library, Unavailable> {
     LIBRARY.get_or_init(|| VERSIONS.rev().find_map(open)).as_ref().ok_or_else(missing)
 }
 
-/// The library of a version, as Debian, Fedora and Arch, and macOS call it.
+/// Loads the library of a version, by its names on Debian, on Fedora and Arch, and on macOS.
 fn open(version: u32) -> Option<Library> {
     let names = [
         format!("libLLVM-{version}.so.1"),
@@ -140,14 +140,14 @@ fn open(version: u32) -> Option<Library> {
     ];
     let handle = names.into_iter().find_map(|name| {
         let name = CString::new(name).ok()?;
-        // SAFETY: the name ends in zero. Loading runs the library's initializers, which is what is
-        // wanted; it is never unloaded.
+        // SAFETY: the name ends in zero. Loading runs the library's initializers, as intended; it
+        // is never unloaded.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         (!handle.is_null()).then_some(handle)
     })?;
     for name in PREPARE? {
         let prepare = symbol(handle, name)?;
-        // SAFETY: these functions take and give nothing, and run once, within a lock.
+        // SAFETY: these functions have neither parameters nor results, and run once, within a lock.
         unsafe { std::mem::transmute::<Any, unsafe extern "C" fn()>(prepare)() };
     }
     Library::of(handle, version)
@@ -162,13 +162,13 @@ struct Owned(Any, unsafe extern "C" fn(Any));
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: the function that goes with what is held, once.
+        // SAFETY: the release function of this resource, called once.
         unsafe { (self.1)(self.0) }
     }
 }
 
 impl Owned {
-    /// Gives up ownership to the library.
+    /// Transfers ownership to the library.
     fn release(self) -> Any {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -194,7 +194,8 @@ impl Library {
 
     /// The code of a program.
     fn compile(&'static self, insns: &[Insn]) -> Result<Llvm, Unavailable> {
-        // SAFETY: functions that take nothing, or a text of ours or of the library.
+        // SAFETY: functions without parameters, or with a valid text of this program or of the
+        // library.
         let (triple, cpu, features) = unsafe {
             (
                 self.own((self.triple)(), self.free_text),
@@ -282,8 +283,8 @@ impl Llvm {
 
 impl Drop for Llvm {
     fn drop(&mut self) {
-        // SAFETY: the code does not run any more; the engine frees the module, and goes before the
-        // context that both live in.
+        // SAFETY: the code does not run any more; the engine frees the module, and is disposed
+        // before the context of both.
         unsafe {
             (self.library.free_engine)(self.engine);
             (self.library.free_context)(self.context);
@@ -295,7 +296,7 @@ impl Engine for Llvm {
     #[inline]
     fn run(&self, packet: View<'_>) -> u32 {
         let data = packet.data();
-        // SAFETY: the code only reads below the given length: each load is behind a check.
+        // SAFETY: the code only reads below the given length: a check precedes each load.
         unsafe { (self.run)(data.as_ptr(), data.len() as u64, packet.wire_len()) }
     }
 }
@@ -313,7 +314,7 @@ mod tests {
             return;
         }
         let ja = |by: i32| Insn::new(JMP | JA, by.cast_unsigned());
-        // Over a byte a round, until one is zero or the packet ends.
+        // Advances one byte per iteration, until a byte is zero or the packet ends.
         let insns = [
             Insn::new(LDX | IMM, 0),
             Insn::new(LD | B | IND, 0),

@@ -10,8 +10,8 @@ use gannet_filter::{Insn, MAX_STEPS, MEMORY};
 pub(super) const NAME: &str = "filter";
 
 /// The text of a function that takes bytes, their number (64 bits) and the wire length, and returns
-/// the bytes to keep. `opaque`: pointers without types, as from LLVM 15 on. `attributes` are the
-/// function's.
+/// the bytes to keep. `opaque` selects pointers without types, as from LLVM 15 on. `attributes` are
+/// the function's.
 pub(super) fn function(program: &[Insn], opaque: bool, attributes: &str) -> String {
     let back = |i: &Insn| i.code & 7 == JMP && i.code & 0xf0 == JA && i.k.cast_signed() < 0;
     let mut text = Text { out: String::new(), opaque, loops: program.iter().any(back), next: 0 };
@@ -46,7 +46,7 @@ struct Text {
     opaque: bool,
     /// Whether instructions must be counted.
     loops: bool,
-    /// Names given out.
+    /// Number of names used.
     next: usize,
 }
 
@@ -89,7 +89,7 @@ impl Text {
         let _ = writeln!(self.out, "br i1 {holds}, label %c{on}, label %none\nc{on}:");
     }
 
-    /// Bytes of the packet as a number, behind a bounds check.
+    /// Loads bytes of the packet as a number, after a bounds check.
     fn load(&mut self, size: u16, base: Option<&str>, k: u32) -> String {
         let bytes = match size {
             W => 4,
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_are_behind_checks() {
+    fn checks_precede_loads() {
         let insns = [Insn::new(LD | H | ABS, 12), Insn::new(RET | 0x10, 0)];
         let text = function(&insns, true, "");
         let check = text.find("icmp ule i64 %v1, %len").unwrap();

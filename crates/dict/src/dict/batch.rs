@@ -1,4 +1,4 @@
-//! Many keys looked up at once.
+//! Lookup of many keys at once.
 
 use core::hash::Hash;
 
@@ -6,8 +6,8 @@ use super::{Dict, State};
 use crate::lookup::AsKey;
 use crate::{Lookup, TableHash};
 
-/// Keys that go through a step together: many more than a core waits for lines of memory at once, so that it always has some to
-/// wait for, and few enough that their lines stay in the first cache.
+/// Keys that go through a step together: many more than the outstanding cache misses of a core, so
+/// that loads are always in flight, and few enough that their lines stay in the L1 cache.
 const GROUP: usize = 128;
 
 /// Fewer keys than this are looked up one by one: the setup of a batch takes longer.
@@ -16,10 +16,11 @@ const FEW: usize = 8;
 impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Looks up many keys and appends their values.
     ///
-    /// Keys go through three steps in groups of 128: their lines of tags are asked for; the entries that the tags point to
-    /// are asked for; and those are compared. Memory is waited for by many keys together: faster than single lookups where
-    /// the table outgrows the cache, and slower by half where it does not. Among up to 106 entries, in one segment or less,
-    /// keys are looked up one by one.
+    /// Keys go through three steps in groups of 128: their lines of tags are prefetched; the
+    /// entries that the tags select are prefetched; the entries are compared. The cache misses of
+    /// many keys overlap: faster than single lookups where the table exceeds the cache, and slower
+    /// by half where it does not. Dictionaries of up to 106 entries, one segment or less, look keys
+    /// up one by one.
     pub fn get_many<'d, 'k, Q>(
         &'d self,
         keys: impl IntoIterator<Item = &'k Q>,
@@ -35,7 +36,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         };
         found.reserve(keys.size_hint().0);
         let Some(first) = keys.next() else { return };
-        let has_apart = table.has_apart();
+        let has_overflow = table.has_overflow();
         let ask = |key: &'k Q| {
             let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn);
             (hash, table.begin(hash))
@@ -58,8 +59,8 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             let asked = group[..count].iter().zip(&begun).zip(&firsts);
             found.extend(asked.map(|((key, (hash, _)), first)| match first {
                 Some((k, v)) if key.is(k) => Some(v),
-                None if !has_apart => None,
-                _ => table.find_again(*hash, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),
+                None if !has_overflow => None,
+                _ => table.find_any(*hash, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),
             }));
             count = 0;
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::table::SPLIT_AT;
 
-/// Hashes that spread badly: only the top bits differ, and few of them.
+/// Badly distributed hashes: only the top bits differ, and few of them.
 #[derive(Default, Clone)]
 struct Poor(u64);
 
@@ -32,7 +32,7 @@ impl Hasher for Same {
     fn write(&mut self, _: &[u8]) {}
 }
 
-/// The same hashes in every run, which spread as those of random keys do.
+/// Hashes that are the same in every run and distributed like those of random keys.
 #[derive(Default)]
 struct Fixed(u64);
 
@@ -53,7 +53,7 @@ type SameHash = core::hash::BuildHasherDefault<Same>;
 
 type PoorHash = core::hash::BuildHasherDefault<Poor>;
 
-/// Sizes under Miri, which is some thousand times slower.
+/// Entries of large tests; fewer under Miri, which is some thousand times slower.
 const MANY: u64 = if cfg!(miri) { 1_300 } else { 50_000 };
 
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ fn steps(keys: u16, run: u16) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// A walk, with the keys that it must and must not visit.
+/// A walk, with the keys that it must visit and those that it has visited.
 #[derive(Default)]
 struct Walk {
     cursor: Cursor,
@@ -177,12 +177,13 @@ proptest! {
 
     #[test]
     fn agrees_with_a_tree_map_under_a_poor_hash(steps in steps(1200, if cfg!(miri) { 50 } else { 400 })) {
-        // Equal hashes abound here, and walks promise less for them.
+        // Many hashes are equal here, and walks guarantee less for them.
         run::<PoorHash>(steps, false);
     }
 }
 
-/// Numbers in no order, each once: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+/// A pseudorandom permutation of the numbers: the finalizer of SplitMix64 (Steele, Lea, Flood
+/// 2014).
 fn mixed(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -196,7 +197,7 @@ fn grows_evenly_and_shrinks_when_it_empties() {
     let mut model = HashMap::new();
     let mut sums = [0.0; 2];
     for i in 0..MANY {
-        // Keys in even steps are hashed less evenly, more or less so by the process's key.
+        // Consecutive keys are hashed less evenly, depending on the process's key.
         let key = mixed(i);
         dict.insert(key, i);
         model.insert(key, i);
@@ -273,7 +274,8 @@ fn a_hundred_entries_are_one_segment_without_a_directory() {
     assert_eq!(dict.memory_bytes(), size_of_val(&dict));
 }
 
-/// Where too many of the random hashes have the same homes, a segment becomes a table before it is full.
+/// If too many of the random hashes have the same homes, a segment becomes a table before it is
+/// full.
 #[test]
 fn nearly_all_segments_of_random_hashes_hold_a_hundred_entries() {
     let count = if cfg!(miri) { 10 } else { 1_000 };
@@ -352,20 +354,20 @@ fn equal_hashes_for_all_still_work() {
 }
 
 #[test]
-fn what_stands_apart_finds_room_when_the_next_entry_comes() {
+fn overflowed_entries_return_to_their_block_at_the_next_insertion() {
     let mut dict: Dict<u64, u64> = Dict::new();
-    let (mut apart, mut most) = (0_u32, 0);
+    let (mut overflowed, mut most) = (0_u32, 0);
     for i in 0..MANY {
         dict.insert(mixed(i), i);
         let State::Table(table) = &dict.state else { continue };
-        if table.has_apart() {
+        if table.has_overflow() {
             let now = table.iter().filter(|(k, _)| dict.get(k).is_none()).count();
             assert_eq!(now, 0);
-            apart += 1;
+            overflowed += 1;
             most = most.max(i);
         }
     }
-    // Only rarely, until the next entry comes to that block.
-    assert!(u64::from(apart) < MANY / 4, "{apart} of {MANY}, the last at {most}");
+    // Entries overflow rarely, and only until the next insertion into their block.
+    assert!(u64::from(overflowed) < MANY / 4, "{overflowed} of {MANY}, the last at {most}");
     assert!((0..MANY).all(|i| dict.get(&mixed(i)) == Some(&i)));
 }

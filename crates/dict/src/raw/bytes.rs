@@ -21,12 +21,13 @@ pub(crate) const SPLIT: usize = FRONT + 55;
 
 /// An owned byte string.
 ///
-/// What `tail` is follows from `kind`:
+/// `kind` determines the meaning of `tail`:
 ///
 /// * one more than a length up to [`INLINE`]: the bytes after the front, and zeros;
-/// * one more than a length up to [`SPLIT`]: a pointer to an allocation of the bytes after the front, or of the last
-///   [`PIECE`] bytes where those are more (allocators round up to as many anyway): so there is always a whole piece;
-/// * [`LONG`]: a pointer that came from a `Box<Box<[u8]>>` of all bytes; the front is zeros.
+/// * one more than a length up to [`SPLIT`]: a pointer to an allocation of the bytes after the
+///   front, or of the last [`PIECE`] bytes if those are more (allocators round up to that size
+///   anyway), so the allocation is at least one piece long;
+/// * [`LONG`]: a pointer obtained from a `Box<Box<[u8]>>` of all bytes; the front is zeros.
 #[repr(C)]
 pub(crate) struct Bytes {
     kind: NonZeroU8,
@@ -49,16 +50,16 @@ const _: () = assert!(core::mem::offset_of!(Bytes, front) == 1 && INLINE == FRON
 
 // SAFETY: it owns its bytes as a `Box<[u8]>` does; it shares nothing.
 unsafe impl Send for Bytes {}
-// SAFETY: as above; through `&Bytes` bytes can only be read.
+// SAFETY: as for `Send`; through `&Bytes` bytes can only be read.
 unsafe impl Sync for Bytes {}
 
-/// Length and front of a string of these bytes as one number, the length's kind lowest: for all but long ones.
+/// Kind and front of a string that is not long as one number, the kind in the lowest byte.
 #[inline(always)]
 fn head(len: usize, first: u64) -> u64 {
     first << 8 | (len as u64 + 1)
 }
 
-/// The first bytes as a number, the first lowest.
+/// The first bytes as a little-endian number.
 #[inline(always)]
 fn word(bytes: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*bytes)
@@ -70,10 +71,10 @@ fn inline_words(bytes: &[u8]) -> (u64, u64) {
     let len = bytes.len();
     debug_assert!(len <= INLINE);
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        // Of the last eight bytes those behind the front.
+        // Those of the last eight bytes that follow the front.
         return (head(len, word(first)), word(last) >> (8 * (INLINE - len)));
     }
-    // Pieces that may overlap, each where it belongs.
+    // Overlapping pieces, each shifted to its position.
     let small = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
         half(first) | half(last) << (8 * (len - 4))
@@ -86,22 +87,22 @@ fn inline_words(bytes: &[u8]) -> (u64, u64) {
     (head(len, small), 0)
 }
 
-/// A string that is searched for, distinguished by what [`Bytes`] of its length are: what hashing it and comparing it have in
-/// common is done once.
+/// A string that is searched for, in the representation that [`Bytes`] of its length have. Work
+/// common to hashing and comparing is done once.
 pub(crate) enum Query<'b> {
     Inline(Inline),
     Split(Split<'b>),
     Long(Long<'b>),
 }
 
-/// As much as is in [`Bytes`] without a pointer.
+/// A string that [`Bytes`] stores without a pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Inline {
     head: u64,
     tail: u64,
 }
 
-/// One with some bytes in front, and others behind a pointer.
+/// A string that [`Bytes`] stores as a front and a pointer to the other bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Split<'b> {
     head: u64,
@@ -121,15 +122,16 @@ impl<'b> Query<'b> {
                 let (head, tail) = inline_words(bytes);
                 Query::Inline(Inline { head, tail })
             }
-            Some(first) if len <= SPLIT => {
-                Query::Split(Split { head: head(len, word(first)), rest: SplitTail::of(bytes) })
-            }
+            Some(first) if len <= SPLIT => Query::Split(Split {
+                head: head(len, word(first)),
+                rest: SplitTail::from_bytes(bytes),
+            }),
             _ => Query::Long(Long(bytes)),
         }
     }
 }
 
-/// As [`Bytes`] of it hash.
+/// Hashes as [`Bytes`] of the same string do.
 impl Hash for Inline {
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -139,15 +141,15 @@ impl Hash for Inline {
 }
 
 impl Inline {
-    /// Whether `key` is of these bytes.
+    /// Whether `key` has these bytes.
     #[inline(always)]
     pub(crate) fn is(self, key: &Bytes) -> bool {
-        // SAFETY: the head says that it is an inline string.
+        // SAFETY: equal heads mean that `key` is an inline string.
         key.head() == self.head && unsafe { key.tail() } == self.tail
     }
 }
 
-/// As [`Bytes`] of it hash.
+/// Hashes as [`Bytes`] of the same string do.
 impl Hash for Split<'_> {
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -157,15 +159,15 @@ impl Hash for Split<'_> {
 }
 
 impl Split<'_> {
-    /// Whether `key` is of these bytes. Length and front come first: they need no pointer.
+    /// Whether `key` has these bytes. Length and front are compared first, as they need no pointer.
     #[inline(always)]
     pub(crate) fn is(self, key: &Bytes) -> bool {
-        // SAFETY: the head says that it is a split string, and how long: as long as that of `self`.
+        // SAFETY: equal heads mean that `key` is a split string of the same length as `self`.
         key.head() == self.head && unsafe { key.rest(self.rest.0.len()) }.is(self.rest)
     }
 }
 
-/// As [`Bytes`] of it hash.
+/// Hashes as [`Bytes`] of the same string do.
 impl Hash for Long<'_> {
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -175,31 +177,31 @@ impl Hash for Long<'_> {
 }
 
 impl Long<'_> {
-    /// Whether `key` is of these bytes.
+    /// Whether `key` has these bytes.
     #[cold]
     #[inline(never)]
     pub(crate) fn is(self, key: &Bytes) -> bool {
-        // SAFETY: the kind says that it is a long string.
-        key.kind == LONG && unsafe { key.whole() } == self.0
+        // SAFETY: the kind is that of long strings.
+        key.kind == LONG && unsafe { key.long_bytes() } == self.0
     }
 }
 
-/// The tail of a split string, of [`INLINE`] + 1 to [`SPLIT`] bytes in total: from [`PIECE`] to 4
-/// times as many bytes.
+/// The tail of a split string, which has [`INLINE`] + 1 to [`SPLIT`] bytes in total. The tail has
+/// from [`PIECE`] to 4 times as many bytes.
 #[derive(Clone, Copy)]
 struct SplitTail<'b>(&'b [u8]);
 
 impl<'b> SplitTail<'b> {
-    /// Of a string of such a length.
+    /// The tail of a string of such a length.
     #[inline(always)]
-    fn of(bytes: &'b [u8]) -> Self {
+    fn from_bytes(bytes: &'b [u8]) -> Self {
         let (len, start) = (bytes.len(), FRONT.min(bytes.len().wrapping_sub(PIECE)));
         assert!(len > INLINE && len <= SPLIT);
-        // SAFETY: `len` is PIECE or more, so `start` is no more than the rest of it without one.
+        // SAFETY: `len` is PIECE or more, so `start` is at most `len` less a piece.
         SplitTail(unsafe { slice::from_raw_parts(bytes.as_ptr().add(start), len - start) })
     }
 
-    /// How many they are for a string of such a length.
+    /// Length of the tail of a string with `len` bytes.
     #[inline(always)]
     fn len_for(len: usize) -> usize {
         (len - FRONT).max(PIECE)
@@ -207,24 +209,25 @@ impl<'b> SplitTail<'b> {
 
     #[inline(always)]
     fn pieces(self) -> Pieces<'b> {
-        match Pieces::of(self.0) {
+        match Pieces::from_bytes(self.0) {
             Some(pieces) => pieces,
             None => unreachable!("as many bytes as pieces cover"),
         }
     }
 
-    /// Whether both are the same, which are equally long.
+    /// Whether both have the same bytes; they must be equally long.
     #[inline(always)]
     fn is(self, other: SplitTail<'_>) -> bool {
         debug_assert!(self.0.len() == other.0.len());
-        self.pieces().are(other.pieces())
+        self.pieces().equals(other.pieces())
     }
 
-    /// Copies them, in pieces that overlap: a call that first looks how many bytes there are takes longer.
+    /// Copies the bytes as overlapping pieces, which is faster than a call that branches on the
+    /// length.
     #[inline(always)]
     fn copy(self) -> Box<[u8]> {
-        let mut place = Box::<[u8]>::new_uninit_slice(self.0.len());
-        let to = place.as_mut_ptr().cast::<u8>();
+        let mut copy = Box::<[u8]>::new_uninit_slice(self.0.len());
+        let to = copy.as_mut_ptr().cast::<u8>();
         let Pieces(pieces) = self.pieces();
         for (start, piece) in starts(self.0.len()).into_iter().zip(pieces) {
             // SAFETY: each piece of `self` is written as far from the beginning as it was read, so within the new
@@ -232,7 +235,7 @@ impl<'b> SplitTail<'b> {
             unsafe { to.add(start).cast::<[u8; PIECE]>().write_unaligned(*piece) };
         }
         // SAFETY: the pieces cover it all.
-        unsafe { place.assume_init() }
+        unsafe { copy.assume_init() }
     }
 }
 
@@ -247,7 +250,8 @@ impl Bytes {
         Self::with_head(head, Tail { bytes: tail.to_le_bytes() })
     }
 
-    /// Of a head that is not 0 in its lowest byte, and a tail of the kind that this says.
+    /// Builds a string from a head whose lowest byte is not 0, and a tail of the kind that this
+    /// byte states.
     #[inline(always)]
     fn with_head(head: u64, tail: Tail) -> Self {
         let [kind, front @ ..] = head.to_le_bytes();
@@ -258,7 +262,7 @@ impl Bytes {
     fn new_outside(bytes: &[u8]) -> Self {
         match bytes.split_first_chunk::<8>() {
             Some((first, _)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
-                let pointer = NonNull::from(Box::leak(SplitTail::of(bytes).copy())).cast();
+                let pointer = NonNull::from(Box::leak(SplitTail::from_bytes(bytes).copy())).cast();
                 Self::with_head(head(bytes.len(), word(first)), Tail { pointer })
             }
             _ => Self::new_long(bytes),
@@ -268,12 +272,12 @@ impl Bytes {
     #[cold]
     #[inline(never)]
     fn new_long(bytes: &[u8]) -> Self {
-        let whole: Box<Box<[u8]>> = Box::new(bytes.into());
-        let pointer = NonNull::from(Box::leak(whole)).cast();
+        let long_bytes: Box<Box<[u8]>> = Box::new(bytes.into());
+        let pointer = NonNull::from(Box::leak(long_bytes)).cast();
         Bytes { kind: LONG, front: [0; FRONT], tail: Tail { pointer } }
     }
 
-    /// Kind and front as one number, the kind lowest.
+    /// Kind and front as one number, the kind in the lowest byte.
     #[inline(always)]
     fn head(&self) -> u64 {
         // SAFETY: the first eight bytes are `kind` and `front`, which are initialised whatever the kind; at any alignment.
@@ -283,10 +287,10 @@ impl Bytes {
     /// The tail of an inline string as a number.
     ///
     /// # Safety
-    /// It is one.
+    /// The string must be inline.
     #[inline(always)]
     unsafe fn tail(&self) -> u64 {
-        // SAFETY: then the tail is bytes, all initialised.
+        // SAFETY: the tail of an inline string is bytes, all initialised.
         u64::from_le_bytes(unsafe { self.tail.bytes })
     }
 
@@ -301,7 +305,7 @@ impl Bytes {
                 let rest = self.rest(SplitTail::len_for(self.short_len()));
                 Query::Split(Split { head: self.head(), rest })
             } else {
-                Query::Long(Long(self.whole()))
+                Query::Long(Long(self.long_bytes()))
             }
         }
     }
@@ -315,7 +319,7 @@ impl Bytes {
     /// The bytes of an inline string.
     ///
     /// # Safety
-    /// It is one.
+    /// The string must be inline.
     #[inline(always)]
     unsafe fn inline(&self) -> &[u8] {
         let start = core::ptr::from_ref(self).cast::<u8>();
@@ -328,7 +332,7 @@ impl Bytes {
     ///
     /// # Safety
     ///
-    /// It is a split string with this many bytes in its tail.
+    /// The string must be split, with this many bytes in its tail.
     #[inline(always)]
     unsafe fn rest(&self, len: usize) -> SplitTail<'_> {
         // SAFETY: a split string's tail points to an allocation of this many initialised bytes,
@@ -339,8 +343,8 @@ impl Bytes {
     /// The bytes of a long string.
     ///
     /// # Safety
-    /// It is one.
-    unsafe fn whole(&self) -> &[u8] {
+    /// The string must be long.
+    unsafe fn long_bytes(&self) -> &[u8] {
         // SAFETY: a long string's tail came from a box of this type, which lives as long as `self`.
         unsafe { self.tail.pointer.cast::<Box<[u8]>>().as_ref() }
     }
@@ -358,7 +362,7 @@ impl Bytes {
                 // If a whole piece is longer than the tail, it starts within the front.
                 (&self.front, &rest[rest.len() - (len - FRONT)..])
             } else {
-                (self.whole(), &[])
+                (self.long_bytes(), &[])
             }
         }
     }
@@ -421,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_and_copies_are_apart() {
+    fn bytes_round_trip_and_copies_are_independent() {
         let text: Vec<u8> = (0..=255).collect();
         for len in (0..70).chain([200, 256]) {
             let bytes = Bytes::new(&text[..len]);

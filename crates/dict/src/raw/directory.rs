@@ -1,86 +1,90 @@
-//! Which block holds which hashes.
+//! The directory: a map from hashes to blocks.
 //!
 //! The directory has a slot for each value of some low bits of a hash (extendible hashing). A block
 //! of depth *d* holds the hashes that agree in *d* of these bits, and all slots whose numbers end
-//! in them refer to it. So a slot is found with a mask. It is a pointer: what is known of a block is in the block.
+//! in them refer to it. So a slot is found with a mask. A slot is a pointer: all state of a block
+//! is in the block.
 //!
-//! Read from the lowest bit on ([`order`]) these bits are a prefix, and the hashes of a block are neighbours.
+//! Read from the lowest bit on ([`order`]) these bits are a prefix, and the hashes of a block are
+//! contiguous.
 //!
 //! Doubling or halving the directory copies nothing at once: a new array is filled from its front,
 //! [`STRIDE`] slots with each later split or join. Until it is complete, searches use the old one,
-//! and changes are written to both. So a search never has to choose.
+//! and changes are written to both. So a search never has to choose between the two.
 //!
-//! The rules unsafe code leans on:
+//! The invariants that unsafe code depends on:
 //!
 //! * every slot that a hash leads to refers to a live block whose prefix is that of the hash
 //!   (**cover**);
-//! * places that name the same block are exactly those of its prefix (**once**);
+//! * the slots that refer to the same block are exactly those of its prefix (**once**);
 //! * there is a slot for every value under the mask (**whole**).
 
 use core::mem::ManuallyDrop;
 
-use super::block::{self, Spot};
+use super::block::{self, LaneIndex};
 
-/// Homes of the blocks of a directory: as many as one byte of a hash names.
+/// Homes of the blocks of a directory, selected by one byte of a hash.
 pub(crate) const HOMES: usize = 256;
 
 /// A block of a directory.
 pub(crate) type Block<T> = block::Block<T, HOMES>;
 
-/// Places copied at each step of growing or shrinking the directory.
+/// Slots copied at each step of growing or shrinking the directory.
 const STRIDE: usize = 512;
 
 /// Bits of the largest directory. The upper half of the hash chooses tags and homes.
 const BITS_MAX: u8 = 28;
 
-const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
+const _: () = assert!(BITS_MAX as u32 + SLOT_BITS <= u32::BITS, "masks of all directories");
 
 /// Bytes of a slot: a masked hash is the byte offset of its slot. So the directory uses hash bits
 /// from the fourth on.
-const PLACE: usize = 1 << PLACE_BITS;
+const SLOT_BYTES: usize = 1 << SLOT_BITS;
 
-const PLACE_BITS: u32 = 3;
+const SLOT_BITS: u32 = 3;
 
 /// The position of a hash in the order of blocks: its bits reversed, from the first bit of the
 /// directory on.
 #[inline]
 pub(crate) fn order(hash: u64) -> u64 {
-    hash.rotate_right(PLACE_BITS).reverse_bits()
+    hash.rotate_right(SLOT_BITS).reverse_bits()
 }
 
 /// The hash at this position.
 #[inline]
 pub(crate) fn at_order(order: u64) -> u64 {
-    order.reverse_bits().rotate_left(PLACE_BITS)
+    order.reverse_bits().rotate_left(SLOT_BITS)
 }
 
-/// Several places may hold copies of one block: none drops it by itself.
+/// A copy of a block in a slot. Several slots may hold copies of one block, so none drops it by
+/// itself.
 type SharedBlock<T> = ManuallyDrop<Block<T>>;
 
-/// The directory, with the caller's `counts` in the part that searches do not touch.
+/// The directory, with the caller's `counts` in the part that searches do not access.
 pub(crate) struct Directory<T, C> {
     /// Always a power of two.
-    places: Box<[SharedBlock<T>]>,
+    slots: Box<[SharedBlock<T>]>,
     /// Mask of the byte offset of a hash's slot.
     mask: u32,
-    /// Whether any entry stands apart from its block, for the caller. Here, so that searches find it with the rest.
-    pub(crate) has_apart: bool,
-    more: Box<Growth<T, C>>,
+    /// Whether the table's overflow list has entries. Only the table uses it; it is stored here, in
+    /// the cache line that searches read.
+    pub(crate) has_overflow: bool,
+    growth: Box<Growth<T, C>>,
 }
 
 struct Growth<T, C> {
-    /// The array to come, while it is being filled.
+    /// The next array, while it is being filled.
     next: Option<Next<T>>,
     counts: C,
 }
 
 struct Next<T> {
-    /// As many as are filled, and true.
-    places: Vec<SharedBlock<T>>,
+    /// The slots filled so far, all valid.
+    slots: Vec<SharedBlock<T>>,
     bits: u8,
 }
 
-/// The entries of a block that places share: they may change, the block itself may not.
+/// The entries of a block that several slots share: they may change, the block itself may not.
 pub(crate) struct Entries<'a, T>(&'a mut Block<T>);
 
 impl<'a, T> Entries<'a, T> {
@@ -97,9 +101,9 @@ impl<'a, T> Entries<'a, T> {
 
     /// [`Block::take`]; also whether the block is sparse now.
     #[inline]
-    pub(crate) fn take(&mut self, spot: Spot) -> Option<(T, usize, bool)> {
-        let (entry, left) = self.0.take(spot)?;
-        Some((entry, left, Block::<T>::is_sparse(left, self.0.room())))
+    pub(crate) fn take(&mut self, lane: LaneIndex) -> Option<(T, usize, bool)> {
+        let (entry, left) = self.0.take(lane)?;
+        Some((entry, left, Block::<T>::is_sparse(left, self.0.capacity())))
     }
 
     /// [`Block::take_first`]; also whether the block is sparse now.
@@ -110,7 +114,7 @@ impl<'a, T> Entries<'a, T> {
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Result<(T, usize, bool), bool> {
         let (entry, left) = self.0.take_first(hash, eq)?;
-        Ok((entry, left, Block::<T>::is_sparse(left, self.0.room())))
+        Ok((entry, left, Block::<T>::is_sparse(left, self.0.capacity())))
     }
 
     /// [`Block::absorb`].
@@ -126,8 +130,8 @@ impl<'a, T> Entries<'a, T> {
 
     /// [`Block::get_mut`].
     #[inline]
-    pub(crate) fn get_mut(self, spot: Spot) -> Option<&'a mut T> {
-        self.0.get_mut(spot)
+    pub(crate) fn get_mut(self, lane: LaneIndex) -> Option<&'a mut T> {
+        self.0.get_mut(lane)
     }
 }
 
@@ -136,31 +140,31 @@ fn last(hash: u64, depth: u8) -> u64 {
     at_order(order(hash) | u64::MAX.checked_shr(u32::from(depth)).unwrap_or(0))
 }
 
-/// The first hash, in their order, behind that block.
-pub(crate) fn behind(hash: u64, depth: u8) -> Option<u64> {
+/// The first hash, in their order, after that block.
+pub(crate) fn first_after(hash: u64, depth: u8) -> Option<u64> {
     order(last(hash, depth)).checked_add(1).map(at_order)
 }
 
-/// The bit by which a block of this depth parts.
+/// The bit by which a block of this depth splits.
 #[inline]
-pub(crate) fn parting_bit(depth: u8) -> u64 {
-    1 << (PLACE_BITS + u32::from(depth))
+pub(crate) fn split_bit(depth: u8) -> u64 {
+    1 << (SLOT_BITS + u32::from(depth))
 }
 
-/// A bitwise copy of `place`, for one of the slots of the same block.
-fn copy<T>(place: &Block<T>) -> SharedBlock<T> {
+/// A bitwise copy of `slot`, for another slot of the same block.
+fn copy<T>(slot: &Block<T>) -> SharedBlock<T> {
     // SAFETY: a block may be copied bitwise as long as only one copy is dropped or changed; the
     // result type drops nothing, and the rule "once" says which copy is dropped.
-    ManuallyDrop::new(unsafe { core::ptr::read(place) })
+    ManuallyDrop::new(unsafe { core::ptr::read(slot) })
 }
 
-/// All blocks that these places name, in the order of their hashes, each once.
-fn blocks<T>(places: &[SharedBlock<T>]) -> impl Iterator<Item = &Block<T>> {
+/// All blocks that these slots refer to, in the order of their hashes, each once.
+fn blocks<T>(slots: &[SharedBlock<T>]) -> impl Iterator<Item = &Block<T>> {
     let mut next = Some(0_u64);
     core::iter::from_fn(move || {
         let hash = next?;
-        let block: &Block<T> = places.get((hash >> PLACE_BITS) as usize & (places.len() - 1))?;
-        next = behind(hash, block.depth());
+        let block: &Block<T> = slots.get((hash >> SLOT_BITS) as usize & (slots.len() - 1))?;
+        next = first_after(hash, block.depth());
         Some(block)
     })
 }
@@ -169,71 +173,71 @@ impl<T, C> Directory<T, C> {
     /// A directory of one block, of depth 0.
     pub(crate) fn new(block: Block<T>, counts: C) -> Self {
         assert!(block.depth() == 0);
-        const { assert!(size_of::<SharedBlock<T>>() == PLACE) };
+        const { assert!(size_of::<SharedBlock<T>>() == SLOT_BYTES) };
         Directory {
-            places: Box::new([ManuallyDrop::new(block)]),
+            slots: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
-            has_apart: false,
-            more: Box::new(Growth { next: None, counts }),
+            has_overflow: false,
+            growth: Box::new(Growth { next: None, counts }),
         }
     }
 
     /// The caller's data.
     #[inline]
     pub(crate) fn counts(&self) -> &C {
-        &self.more.counts
+        &self.growth.counts
     }
 
-    /// The same, to change.
+    /// The caller's data, mutable.
     #[inline]
     pub(crate) fn counts_mut(&mut self) -> &mut C {
-        &mut self.more.counts
+        &mut self.growth.counts
     }
 
     /// The block that holds this hash.
     #[inline(always)]
     pub(crate) fn block(&self, hash: u64) -> &Block<T> {
         let offset = (hash as u32 & self.mask) as usize;
-        debug_assert!(offset / PLACE < self.places.len());
+        debug_assert!(offset / SLOT_BYTES < self.slots.len());
         // SAFETY: the array is whole: it has a slot for all values under the mask, which is a
         // multiple of a slot's size.
-        unsafe { &*self.places.as_ptr().byte_add(offset) }
+        unsafe { &*self.slots.as_ptr().byte_add(offset) }
     }
 
     /// The number of the slot of this hash.
     fn at(&self, hash: u64) -> usize {
-        (hash >> PLACE_BITS) as usize & (self.places.len() - 1)
+        (hash >> SLOT_BITS) as usize & (self.slots.len() - 1)
     }
 
-    /// The entries of the block that holds this hash, to change.
+    /// The mutable entries of the block that holds this hash.
     #[inline]
     pub(crate) fn entries_mut(&mut self, hash: u64) -> Entries<'_, T> {
         let offset = (hash as u32 & self.mask) as usize;
-        debug_assert!(offset / PLACE < self.places.len());
+        debug_assert!(offset / SLOT_BYTES < self.slots.len());
         // SAFETY: as in `block`; `&mut self` makes the access exclusive.
-        Entries(unsafe { &mut *self.places.as_mut_ptr().byte_add(offset) })
+        Entries(unsafe { &mut *self.slots.as_mut_ptr().byte_add(offset) })
     }
 
     /// Number of hash bits that select a slot.
     pub(crate) fn bits(&self) -> u8 {
-        self.places.len().ilog2() as u8
+        self.slots.len().ilog2() as u8
     }
 
-    /// Whether it is between two sizes.
-    pub(crate) fn in_motion(&self) -> bool {
-        self.more.next.is_some()
+    /// Whether a resize is in progress.
+    pub(crate) fn is_resizing(&self) -> bool {
+        self.growth.next.is_some()
     }
 
-    /// Places in use.
+    /// Number of slots in use.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.slots.len()
     }
 
     /// Bytes on the heap, without the blocks.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let next = self.more.next.as_ref();
-        let places = self.places.len() + next.map_or(0, |next| next.places.capacity());
-        places * size_of::<SharedBlock<T>>() + size_of::<Growth<T, C>>()
+        let next = self.growth.next.as_ref();
+        let slots = self.slots.len() + next.map_or(0, |next| next.slots.capacity());
+        slots * size_of::<SharedBlock<T>>() + size_of::<Growth<T, C>>()
     }
 
     /// Whether the block of this hash may become two.
@@ -241,41 +245,42 @@ impl<T, C> Directory<T, C> {
         self.block(hash).depth() < self.bits()
     }
 
-    /// Writes a block to all places that hashes which agree with `hash` in as many bits as it is deep lead to.
+    /// Writes a block to all of its slots: those of the hashes that agree with `hash` in `depth`
+    /// bits.
     fn write(&mut self, hash: u64, block: &Block<T>) {
         let depth = block.depth();
-        let apart = 1_usize << depth;
-        let first = (hash >> PLACE_BITS) as usize & (apart - 1);
-        let fill = |places: &mut [SharedBlock<T>]| {
-            for place in places.iter_mut().skip(first).step_by(apart) {
-                // The copy that stood there is forgotten, not dropped: its owner has it.
-                *place = copy(block);
+        let stride = 1_usize << depth;
+        let first = (hash >> SLOT_BITS) as usize & (stride - 1);
+        let fill = |slots: &mut [SharedBlock<T>]| {
+            for slot in slots.iter_mut().skip(first).step_by(stride) {
+                // The previous copy is forgotten, not dropped: the caller owns that block.
+                *slot = copy(block);
             }
         };
-        fill(&mut self.places);
-        if let Some(next) = &mut self.more.next {
+        fill(&mut self.slots);
+        if let Some(next) = &mut self.growth.next {
             if depth > next.bits {
-                // The directory cannot become so small: shrinking is abandoned.
-                self.more.next = None;
+                // The block needs more bits than the smaller directory has: shrinking is abandoned.
+                self.growth.next = None;
             } else {
-                fill(&mut next.places);
+                fill(&mut next.slots);
             }
         }
     }
 
-    /// Says of the block that holds `hash` whether entries of it stand apart.
-    pub(crate) fn set_apart(&mut self, hash: u64, has_apart: bool) {
+    /// [`Block::set_overflow`] of the block that holds `hash`.
+    pub(crate) fn set_overflow(&mut self, hash: u64, has_overflow: bool) {
         let at = self.at(hash);
-        self.places[at].set_apart(has_apart);
+        self.slots[at].set_overflow(has_overflow);
     }
 
-    /// [`Block::set_room`] of the block that holds `hash`.
-    pub(crate) fn set_room(&mut self, hash: u64, room: usize) {
-        self.update(hash, |block| block.set_room(room));
+    /// [`Block::set_capacity`] of the block that holds `hash`.
+    pub(crate) fn set_capacity(&mut self, hash: u64, capacity: usize) {
+        self.update(hash, |block| block.set_capacity(capacity));
     }
 
-    /// Changes the block that holds `hash`, in all its places. `change` runs nothing of the user's: the copies differ
-    /// until it is done.
+    /// Changes the block that holds `hash`, in all its slots. `change` must not run user code: the
+    /// copies differ until it returns.
     fn update(&mut self, hash: u64, change: impl FnOnce(&mut Block<T>)) {
         let mut block = copy(self.block(hash));
         change(&mut block);
@@ -285,107 +290,111 @@ impl<T, C> Directory<T, C> {
     /// Replaces the block that holds `hash` by two, split by the next bit: the low half, and the high one.
     ///
     /// # Panics
-    /// If the depths are not one more, or where [`may_split`](Self::may_split) is false.
+    /// If the depth of either half is not one more, or if [`may_split`](Self::may_split) is false.
     pub(crate) fn split(&mut self, hash: u64, [low, high]: [Block<T>; 2]) -> Block<T> {
         let was = copy(self.block(hash));
         let depth = was.depth();
-        let bit = parting_bit(depth);
+        let bit = split_bit(depth);
         assert!(low.depth() == depth + 1 && high.depth() == depth + 1 && self.may_split(hash));
         self.write(hash & !bit, &ManuallyDrop::new(low));
         self.write(hash | bit, &ManuallyDrop::new(high));
         ManuallyDrop::into_inner(was)
     }
 
-    /// Lets the block that holds `hash`, with this many cells now, stand for its other half as well; returns that one.
+    /// Makes the block that holds `hash`, with a new capacity, cover its other half as well;
+    /// returns the other half's block.
     ///
     /// # Panics
-    /// If those two are not of one depth, or of none, or if the block has more entries.
-    pub(crate) fn join(&mut self, hash: u64, room: usize) -> Block<T> {
+    /// If the two blocks differ in depth, if the depth is 0, or if the block has more entries than
+    /// the new capacity.
+    pub(crate) fn join(&mut self, hash: u64, capacity: usize) -> Block<T> {
         let mut block = copy(self.block(hash));
         let depth = block.depth();
         assert!(depth > 0);
-        let other = copy(self.block(hash ^ parting_bit(depth - 1)));
+        let other = copy(self.block(hash ^ split_bit(depth - 1)));
         assert!(other.depth() == depth);
-        block.set_room(room);
+        block.set_capacity(capacity);
         block.set_depth(depth - 1);
-        // Every place that named either half names this block: so the copy of the other one is the only one.
+        // Every slot of either half refers to this block now, so `other` is the only copy of the
+        // other block.
         self.write(hash, &block);
         ManuallyDrop::into_inner(other)
     }
 
     /// Begins to double the directory.
     pub(crate) fn double(&mut self) {
-        if !self.in_motion() && self.bits() < BITS_MAX {
+        if !self.is_resizing() && self.bits() < BITS_MAX {
             self.resize(self.bits() + 1);
         }
     }
 
     /// Begins to halve the directory. Abandoned later if a block needs all bits.
     pub(crate) fn halve(&mut self) {
-        if !self.in_motion() && self.bits() > 0 {
+        if !self.is_resizing() && self.bits() > 0 {
             self.resize(self.bits() - 1);
         }
     }
 
     fn resize(&mut self, bits: u8) {
-        self.more.next = Some(Next { places: Vec::with_capacity(1 << bits), bits });
+        self.growth.next = Some(Next { slots: Vec::with_capacity(1 << bits), bits });
         self.step();
     }
 
-    /// Copies some places, if there are any to copy.
+    /// Copies up to [`STRIDE`] slots, if a resize is in progress.
     pub(crate) fn step(&mut self) {
-        let Some(next) = &mut self.more.next else { return };
-        let (whole, is_halving) = (1 << next.bits, 1 << next.bits < self.places.len());
-        let to = (next.places.len() + STRIDE).min(whole);
-        for at in next.places.len()..to {
-            let place = &self.places[at & (self.places.len() - 1)];
-            // No block is deeper than the directory as it is: so none needs a look, which might miss the cache.
-            if is_halving && place.depth() > next.bits {
-                self.more.next = None;
+        let Some(next) = &mut self.growth.next else { return };
+        let (whole, is_halving) = (1 << next.bits, 1 << next.bits < self.slots.len());
+        let to = (next.slots.len() + STRIDE).min(whole);
+        for at in next.slots.len()..to {
+            let slot = &self.slots[at & (self.slots.len() - 1)];
+            // No block is deeper than the current directory, so depths need not be read, which
+            // might miss the cache.
+            if is_halving && slot.depth() > next.bits {
+                self.growth.next = None;
                 return;
             }
-            next.places.push(copy(place));
+            next.slots.push(copy(slot));
         }
         if to == whole {
-            self.places = core::mem::take(&mut next.places).into_boxed_slice();
-            self.mask = ((whole - 1) * PLACE) as u32;
-            self.more.next = None;
+            self.slots = core::mem::take(&mut next.slots).into_boxed_slice();
+            self.mask = ((whole - 1) * SLOT_BYTES) as u32;
+            self.growth.next = None;
         }
     }
 
     /// All blocks in the order of their hashes, each once.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
-        blocks(&self.places)
+        blocks(&self.slots)
     }
 
-    /// All entries, mutable, and the caller's data.
+    /// All mutable entries, and the caller's data.
     pub(crate) fn iter_mut(&mut self) -> (impl Iterator<Item = &mut T>, &mut C) {
-        let cells = blocks(&self.places).flat_map(Block::pointers);
-        // SAFETY: the iterator holds a borrow of `places` from the same `&mut self`, so there is no
+        let cells = blocks(&self.slots).flat_map(Block::pointers);
+        // SAFETY: the iterator holds a borrow of `slots` from the same `&mut self`, so there is no
         // other access to entries. `blocks` returns each block once, `pointers` each of its filled
-        // cells once, so no two references are to one entry; neither reads an entry on its way.
-        (cells.map(|mut cell| unsafe { cell.as_mut() }), &mut self.more.counts)
+        // cells once, so no two references are to one entry; neither reads an entry.
+        (cells.map(|mut cell| unsafe { cell.as_mut() }), &mut self.growth.counts)
     }
 
-    /// Takes all blocks out.
+    /// Returns all blocks, each once.
     pub(crate) fn into_blocks(mut self) -> Vec<Block<T>> {
         let blocks = self.blocks().map(copy).collect::<Vec<_>>();
         // No slot remains to drop them: each block has one owner, in the vector.
-        (self.places, self.more.next) = (Box::default(), None);
+        (self.slots, self.growth.next) = (Box::default(), None);
         blocks.into_iter().map(ManuallyDrop::into_inner).collect()
     }
 }
 
 impl<T, C> Drop for Directory<T, C> {
     fn drop(&mut self) {
-        if self.places.is_empty() {
+        if self.slots.is_empty() {
             return;
         }
         let mut next = Some(0_u64);
         while let Some(hash) = next {
             let block = copy(self.block(hash));
-            next = behind(hash, block.depth());
-            // Dropped at its first slot; the walk continues behind its last.
+            next = first_after(hash, block.depth());
+            // Dropped at its first slot; the walk continues after its last.
             drop(ManuallyDrop::into_inner(block));
         }
     }
@@ -398,10 +407,10 @@ mod tests {
 
     #[test]
     fn the_order_of_hashes_is_that_of_bits_from_the_lowest_on() {
-        assert_eq!(order(0b110 << PLACE_BITS), 0b011 << 61);
+        assert_eq!(order(0b110 << SLOT_BITS), 0b011 << 61);
         assert_eq!(at_order(order(0x0123_4567_89ab_cdef)), 0x0123_4567_89ab_cdef);
-        assert_eq!(behind(0b10 << PLACE_BITS, 2), Some(0b01 << PLACE_BITS));
-        assert_eq!((behind(0b11 << PLACE_BITS, 2), behind(5, 0)), (None, None));
+        assert_eq!(first_after(0b10 << SLOT_BITS, 2), Some(0b01 << SLOT_BITS));
+        assert_eq!((first_after(0b11 << SLOT_BITS, 2), first_after(5, 0)), (None, None));
     }
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
@@ -414,10 +423,10 @@ mod tests {
         directory.blocks().flat_map(|b| b.iter().map(|v| (b.depth(), **v))).collect()
     }
 
-    const HIGH: u64 = 1 << PLACE_BITS;
+    const HIGH: u64 = 1 << SLOT_BITS;
 
     #[test]
-    fn blocks_part_and_join_while_the_directory_changes_its_size() {
+    fn blocks_split_and_join_while_the_directory_changes_its_size() {
         let mut d = Directory::new(block(0, 1), ());
         d.double();
         drop(d.split(5, [block(1, 2), block(1, 3)]));
@@ -425,8 +434,8 @@ mod tests {
         assert!(!d.may_split(0));
         for bits in 2..=9 {
             d.double();
-            while d.in_motion() {
-                // A block of the greatest depth parts once all its places are copied.
+            while d.is_resizing() {
+                // A block of the greatest depth can be split once all its slots are copied.
                 d.step();
             }
             assert_eq!((d.bits(), d.len()), (bits, 1 << bits));
@@ -434,13 +443,13 @@ mod tests {
         drop(d.split(HIGH, [block(2, 4), block(2, 5)]));
         assert_eq!(held(&d), [(1, 2), (2, 4), (2, 5)]);
         d.double();
-        assert!(d.in_motion() && d.bits() == 9);
+        assert!(d.is_resizing() && d.bits() == 9);
         let mut new = block(2, 6);
         d.update(HIGH, |block| core::mem::swap(block, &mut new));
         drop(new);
         drop(d.split(0, [block(2, 7), block(2, 8)]));
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
-        while d.in_motion() {
+        while d.is_resizing() {
             d.step();
         }
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
@@ -451,16 +460,16 @@ mod tests {
         assert_eq!(held(&d), [(2, 17), (2, 18), (1, 16)]);
         // The lane of this entry is taken.
         d.entries_mut(HIGH).absorb(&mut other);
-        assert_eq!((other.len(), d.block(HIGH).len(), d.block(HIGH).room()), (1, 1, 2));
+        assert_eq!((other.len(), d.block(HIGH).len(), d.block(HIGH).capacity()), (1, 1, 2));
         // Halving stops where a block needs the bits.
         while d.bits() > 2 {
             d.halve();
-            while d.in_motion() {
+            while d.is_resizing() {
                 d.step();
             }
         }
         d.halve();
-        while d.in_motion() {
+        while d.is_resizing() {
             d.step();
         }
         assert_eq!((d.bits(), d.len()), (2, 4));
@@ -469,27 +478,27 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_block_parts_only_where_both_arrays_can_tell() {
+    fn a_deep_block_splits_only_where_both_arrays_have_enough_bits() {
         let mut d = Directory::new(block(0, 0), ());
         for bits in 1..=9 {
             let (hash, depth) = (u64::MAX, bits);
             while d.bits() < bits {
                 d.double();
-                while d.in_motion() {
+                while d.is_resizing() {
                     d.step();
                 }
             }
             drop(d.split(hash, [block(depth, u32::from(bits)), block(depth, 99)]));
         }
         d.double();
-        assert!(d.in_motion() && !d.may_split(u64::MAX) && d.may_split(0));
-        while d.in_motion() {
+        assert!(d.is_resizing() && !d.may_split(u64::MAX) && d.may_split(0));
+        while d.is_resizing() {
             d.step();
         }
         assert!(d.may_split(u64::MAX));
         drop(d.split(u64::MAX, [block(10, 9), block(10, 99)]));
         d.halve();
-        while d.in_motion() {
+        while d.is_resizing() {
             d.step();
         }
         assert_eq!((d.bits(), d.blocks().count()), (10, 11));

@@ -7,54 +7,55 @@ use std::alloc;
 
 use super::simd;
 
-/// Entries at most: as many as a vector instruction compares, less one, so that 16-byte entries fill 256 bytes.
+/// Maximum number of entries: one less than a vector instruction compares, so that 16-byte entries
+/// and the tags fill 256 bytes.
 pub(crate) const FEW_MAX: usize = 15;
 
-/// What digests' upper bytes are raised by to be tags: 0 is no entry's.
-const RAISE: u8 = 1;
+/// Added to the upper byte of a digest to form a tag, as the tag 0 means no entry.
+const TAG_OFFSET: u8 = 1;
 
 /// Capacities of the array: chosen to waste little of the allocator's size classes for entries of
 /// 16 or 24 bytes.
-const ROOMS: [u8; 4] = [4, 6, 10, FEW_MAX as u8];
+const CAPACITIES: [u8; 4] = [4, 6, 10, FEW_MAX as u8];
 
 #[repr(C)]
 struct Head<T> {
-    /// Not aligned: the allocations are small, and allocators give more than was asked for where they align.
+    /// Not aligned: allocators waste memory on small allocations with a larger alignment.
     tags: [u8; 16],
-    /// As many as there is room for follow.
+    /// The array of entries, `capacity` long, begins here.
     entries: [T; 0],
 }
 
-/// Up to [`FEW_MAX`] entries without order. The first `len` cells are initialised, no others, and the same
-/// tags are not 0.
+/// Up to [`FEW_MAX`] entries without order. Exactly the first `len` cells are initialised, and
+/// exactly their tags are not 0.
 pub(crate) struct Few<T> {
     head: NonNull<Head<T>>,
     len: u8,
-    room: u8,
+    capacity: u8,
     owned: PhantomData<T>,
 }
 
 // SAFETY: it owns its entries as a `Vec` does; it shares nothing.
 unsafe impl<T: Send> Send for Few<T> {}
-// SAFETY: as above; through `&Few` only `&T` can be had.
+// SAFETY: as for `Send`; `&Few` gives access only to `&T`.
 unsafe impl<T: Sync> Sync for Few<T> {}
 
 impl<T> Few<T> {
-    /// No entries, room for the first four.
+    /// An empty array with capacity for four entries.
     pub(crate) fn new() -> Self {
-        let layout = Self::layout(ROOMS[0]);
+        let layout = Self::layout(CAPACITIES[0]);
         // SAFETY: the layout is not of size 0, as it has tags.
         let Some(head) = NonNull::new(unsafe { alloc::alloc(layout) }.cast::<Head<T>>()) else {
             alloc::handle_alloc_error(layout)
         };
         // SAFETY: within the new allocation, without a reference to uninitialised memory.
         unsafe { (&raw mut (*head.as_ptr()).tags).write([0; 16]) };
-        Few { head, len: 0, room: ROOMS[0], owned: PhantomData }
+        Few { head, len: 0, capacity: CAPACITIES[0], owned: PhantomData }
     }
 
-    fn layout(room: u8) -> Layout {
-        let room = Layout::array::<T>(usize::from(room));
-        let whole = room.and_then(|room| Layout::new::<Head<T>>().extend(room));
+    fn layout(capacity: u8) -> Layout {
+        let capacity = Layout::array::<T>(usize::from(capacity));
+        let whole = capacity.and_then(|capacity| Layout::new::<Head<T>>().extend(capacity));
         match whole {
             Ok((layout, _)) => layout.pad_to_align(),
             Err(_) => panic!("entries larger than the address space"),
@@ -63,10 +64,10 @@ impl<T> Few<T> {
 
     #[inline(always)]
     fn entry(&self, at: usize) -> NonNull<T> {
-        debug_assert!(at < usize::from(self.room));
-        // SAFETY: `at` is less than `room` (callers check it against `len`), so it is within the
-        // allocation; the entries begin behind the head, whose zero-length array gives them their
-        // alignment. No reference is created on the way.
+        debug_assert!(at < usize::from(self.capacity));
+        // SAFETY: `at` is less than `capacity` (callers check it against `len`), so it is within the
+        // allocation; the entries begin after the head, whose zero-length array gives them their
+        // alignment. No reference is created.
         unsafe {
             let entries = (&raw mut (*self.head.as_ptr()).entries).cast::<T>();
             NonNull::new_unchecked(entries.add(at))
@@ -85,27 +86,27 @@ impl<T> Few<T> {
         simd::set_byte(unsafe { &mut (*self.head.as_ptr()).tags }, at, tag);
     }
 
-    /// Entries.
+    /// Number of entries.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.len)
     }
 
     /// Entries that fit without another allocation.
-    pub(crate) fn room(&self) -> usize {
-        usize::from(self.room)
+    pub(crate) fn capacity(&self) -> usize {
+        usize::from(self.capacity)
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        Self::layout(self.room).size()
+        Self::layout(self.capacity).size()
     }
 
     /// The position of the entry with the tag of this digest that `eq` accepts.
     #[inline(always)]
     pub(crate) fn find(&self, digest: u64, mut eq: impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
-        // Tags beyond `len` are 0, which is no entry's.
-        let mut found = simd::bytes_of_digest::<RAISE>(self.tags(), digest);
+        // Tags beyond `len` are 0, which no entry has.
+        let mut found = simd::bytes_of_digest::<TAG_OFFSET>(self.tags(), digest);
         while found != 0 {
             let at = found.trailing_zeros() as usize;
             // SAFETY: a tag other than 0 is at a position below `len`, and those are initialised.
@@ -118,24 +119,24 @@ impl<T> Few<T> {
         None
     }
 
-    /// The entry of a position, to change.
+    /// The mutable entry at a position.
     #[inline]
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         // SAFETY: positions below `len` are initialised; `&mut self` is exclusive.
         (at < self.len()).then(|| unsafe { self.entry(at).as_mut() })
     }
 
-    /// Adds an entry; gives it back where there are [`FEW_MAX`].
+    /// Adds an entry; returns it if there are [`FEW_MAX`] already.
     #[inline]
     pub(crate) fn push(&mut self, digest: u64, entry: T) -> Result<(), T> {
-        if self.len == self.room && !self.grow() {
+        if self.len == self.capacity && !self.grow() {
             return Err(entry);
         }
         let at = self.len();
-        // SAFETY: `at` is less than `room`; the cell is not initialised, so no value is
+        // SAFETY: `at` is less than `capacity`; the cell is not initialised, so no value is
         // overwritten.
         unsafe { self.entry(at).write(entry) };
-        self.set_tag(at, simd::byte_of_digest(digest).saturating_add(RAISE));
+        self.set_tag(at, simd::byte_of_digest(digest).saturating_add(TAG_OFFSET));
         self.len += 1;
         Ok(())
     }
@@ -143,19 +144,22 @@ impl<T> Few<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> bool {
-        let Some(room) = ROOMS.into_iter().find(|room| *room > self.room) else { return false };
-        let (layout, larger) = (Self::layout(self.room), Self::layout(room));
+        let Some(capacity) = CAPACITIES.into_iter().find(|capacity| *capacity > self.capacity)
+        else {
+            return false;
+        };
+        let (layout, larger) = (Self::layout(self.capacity), Self::layout(capacity));
         // SAFETY: allocated with `layout`, whose size is not 0; `larger` has the same alignment. Tags and entries
         // move with the bytes.
         let head = unsafe { alloc::realloc(self.head.as_ptr().cast(), layout, larger.size()) };
         let Some(head) = NonNull::new(head.cast::<Head<T>>()) else {
             alloc::handle_alloc_error(larger)
         };
-        (self.head, self.room) = (head, room);
+        (self.head, self.capacity) = (head, capacity);
         true
     }
 
-    /// Takes an entry out; the last one takes its position.
+    /// Removes an entry; the last one moves to its position.
     #[inline]
     pub(crate) fn swap_remove(&mut self, at: usize) -> Option<T> {
         if at >= self.len() {
@@ -165,8 +169,8 @@ impl<T> Few<T> {
         self.set_tag(at, self.tags()[last]);
         self.set_tag(last, 0);
         self.len -= 1;
-        // SAFETY: both positions were below `len`, so initialised. The entry is read once; if another was last, it moves
-        // to the position left, and its own is beyond `len` now.
+        // SAFETY: both positions were below `len`, so initialised. The entry is read once; if
+        // another was last, it moves to the freed position, and its own is beyond `len` now.
         unsafe {
             let entry = self.entry(at).read();
             if at != last {
@@ -182,7 +186,7 @@ impl<T> Few<T> {
         unsafe { core::slice::from_raw_parts(self.entry(0).as_ptr(), self.len()) }.iter()
     }
 
-    /// The entries, to change.
+    /// The mutable entries.
     pub(crate) fn iter_mut(&mut self) -> core::slice::IterMut<'_, T> {
         // SAFETY: the first `len` are initialised; `&mut self` is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.entry(0).as_ptr(), self.len()) }.iter_mut()
@@ -195,7 +199,7 @@ impl<T> Drop for Few<T> {
             drop(self.swap_remove(self.len() - 1));
         }
         // SAFETY: allocated with this layout, and freed here alone.
-        unsafe { alloc::dealloc(self.head.as_ptr().cast(), Self::layout(self.room)) };
+        unsafe { alloc::dealloc(self.head.as_ptr().cast(), Self::layout(self.capacity)) };
     }
 }
 
@@ -224,7 +228,7 @@ mod tests {
         few.iter_mut().for_each(|v| **v += 1);
         assert_eq!(few.iter().map(|v| **v).sum::<u32>(), (0..15).sum::<u32>() - 1 + 1 + 14);
         assert_eq!(few.swap_remove(14), None);
-        assert!(few.get_mut(14).is_none() && few.len() == 14 && few.room() == 15);
+        assert!(few.get_mut(14).is_none() && few.len() == 14 && few.capacity() == 15);
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! The memory of tables: the only unsafe code of the crate, and only what needs it.
+//! The memory of tables: all unsafe code of the crate.
 //!
 //! * `block`: one segment; a clustered index, and cells.
-//! * `directory`: which block holds which hashes; several places may name one block.
+//! * `directory`: a map from hashes to blocks; several slots may refer to one block.
 //! * `few`: one small array with a tag for each entry.
 //! * `bytes`: byte strings in sixteen bytes, with a pointer where they are longer.
-//! * `pieces`: byte strings of 16 to 64 bytes, hashed and compared without a question about their length.
+//! * `pieces`: byte strings of 16 to 64 bytes, hashed and compared without branches on their
+//!   length.
 //! * `secret`: the key of the default hash.
-//! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
+//! * `simd`: tags compared a group at a time, and prefetching.
 //!
 //! The interface to the rest of the crate is safe: no sequence of calls, and no `Hash` or `Eq` of a
 //! user, however wrong, reads a cell that is not filled or drops an entry twice.

@@ -1,5 +1,6 @@
-//! Byte strings of 16 to 64 bytes, in four pieces of sixteen: as many whatever the length, so that hashing and comparing
-//! them asks nothing of it. What branches on lengths is foreseen wrongly as often as not.
+//! Byte strings of 16 to 64 bytes, in four pieces of sixteen. The number of pieces does not depend
+//! on the length, so hashing and comparing need no branch on the length, which would often be
+//! mispredicted.
 
 use core::ops::RangeInclusive;
 
@@ -12,11 +13,12 @@ const COUNT: usize = 4;
 /// Lengths of strings that four pieces cover.
 pub(crate) const LENGTHS: RangeInclusive<usize> = PIECE..=COUNT * PIECE;
 
-/// A byte string as long as [`LENGTHS`] allow: its pieces cover it, and overlap where it is shorter than they are together.
+/// A byte string as long as [`LENGTHS`] allow: its pieces cover it, and overlap unless it is 64
+/// bytes long.
 #[derive(Clone, Copy)]
 pub(crate) struct Pieces<'b>(pub(super) [&'b [u8; PIECE]; COUNT]);
 
-/// Where the pieces of a string of such a length begin: none is nearer to its end than a piece is long.
+/// Offsets of the pieces of a string of such a length; each piece ends within the string.
 #[inline(always)]
 pub(crate) fn starts(len: usize) -> [usize; COUNT] {
     let last = len - PIECE;
@@ -24,7 +26,7 @@ pub(crate) fn starts(len: usize) -> [usize; COUNT] {
     [0, second, last - second, last]
 }
 
-/// Secret words that the words of four pieces are added to, each to its own.
+/// Secret words that are added to the words of four pieces, one for each word.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 pub(crate) struct Secret(pub(crate) [[u32; 4]; COUNT]);
@@ -32,16 +34,16 @@ pub(crate) struct Secret(pub(crate) [[u32; 4]; COUNT]);
 impl<'b> Pieces<'b> {
     /// The pieces of these bytes; `None` if their number is not one of [`LENGTHS`].
     #[inline(always)]
-    pub(crate) fn of(bytes: &'b [u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &'b [u8]) -> Option<Self> {
         let len = bytes.len();
-        // SAFETY: there are a piece at least, and `starts` leaves one behind each of them.
+        // SAFETY: the string has at least one piece, and each of `starts` leaves room for a piece.
         let piece = |start| unsafe { &*bytes.as_ptr().add(start).cast() };
         LENGTHS.contains(&len).then(|| Pieces(starts(len).map(piece)))
     }
 
-    /// Whether all four are the same as these.
+    /// Whether all four pieces equal those of `other`.
     #[inline(always)]
-    pub(crate) fn are(self, other: Pieces<'_>) -> bool {
+    pub(crate) fn equals(self, other: Pieces<'_>) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
             use core::arch::x86_64::{_mm_and_si128, _mm_cmpeq_epi8, _mm_movemask_epi8};
@@ -50,7 +52,7 @@ impl<'b> Pieces<'b> {
                 // SAFETY: SSE2 is part of x86-64.
                 unsafe { _mm_cmpeq_epi8(own, others) }
             };
-            // SAFETY: as above.
+            // SAFETY: SSE2 is part of x86-64.
             unsafe {
                 let front = _mm_and_si128(equal(0), equal(1));
                 let back = _mm_and_si128(equal(2), equal(3));
@@ -63,14 +65,13 @@ impl<'b> Pieces<'b> {
         }
     }
 
-    /// Two sums of products: of each piece the first two words of 32 bits, each added to its own of the secret, make one
-    /// product for the first sum, and the last two one for the second.
+    /// Two sums of products: the first two 32-bit words of each piece, added to their words of the
+    /// secret, are multiplied for the first sum, and the last two words for the second.
     ///
     /// This is NH, the universal hash of UMAC (RFC 4418, section 5.2.2): for two strings that
-    /// differ in a piece and a number chosen without knowing the secret, some sum of the one
-    /// exceeds that of the other by that number with probability at most 2^-32. The multiplications
-    /// wait for memory in the vector unit, separate from other instructions, so the processor can
-    /// run further ahead.
+    /// differ in a piece, and any number chosen without knowing the secret, the probability that
+    /// the sums differ by that number is at most 2^-32. The multiplications run in the vector unit,
+    /// so while they wait for memory the processor can execute further ahead.
     #[inline(always)]
     pub(crate) fn products(self, secret: &Secret) -> [u64; 2] {
         #[cfg(target_arch = "x86_64")]
@@ -99,15 +100,16 @@ mod vector {
     pub(super) fn products(pieces: Pieces<'_>, secret: &Secret) -> [u64; 2] {
         let product = |at: usize| {
             let words: *const [u32; 4] = &raw const secret.0[at];
-            // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of the four words, which stand at a multiple of
-            // 16: so does the first, by its type, and so do the others, as each takes 16 bytes.
+            // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of the four words, which
+            // are aligned to 16 bytes: the first by its type, the others because each takes 16
+            // bytes.
             unsafe {
                 let sums = _mm_add_epi32(load(pieces.0[at]), _mm_load_si128(words.cast()));
-                // The second and the last word in front of the first and the third.
+                // Multiplies the first word by the second and the third by the last.
                 _mm_mul_epu32(sums, _mm_shuffle_epi32::<0b11_11_01_01>(sums))
             }
         };
-        // SAFETY: as above; nothing is read.
+        // SAFETY: SSE2 is part of x86-64; no memory is read.
         unsafe {
             let front = _mm_add_epi64(product(0), product(1));
             let back = _mm_add_epi64(product(2), product(3));
@@ -147,7 +149,7 @@ mod tests {
     fn pieces_cover_a_string_and_nothing_else() {
         let bytes: Vec<u8> = (0..70).collect();
         for len in 0..70 {
-            let Some(Pieces(pieces)) = Pieces::of(&bytes[..len]) else {
+            let Some(Pieces(pieces)) = Pieces::from_bytes(&bytes[..len]) else {
                 assert!(!(16..=64).contains(&len));
                 continue;
             };
@@ -165,14 +167,14 @@ mod tests {
         }));
         for len in 16..=64 {
             let bytes: Vec<u8> = (0..len).map(|at| (at * 37 + len * 11) as u8).collect();
-            let pieces = Pieces::of(&bytes).expect("as many");
+            let pieces = Pieces::from_bytes(&bytes).expect("as many");
             assert_eq!(pieces.products(&secret), portable::products(pieces, &secret));
-            assert!(pieces.are(Pieces::of(&bytes.clone()).expect("as many")));
+            assert!(pieces.equals(Pieces::from_bytes(&bytes.clone()).expect("as many")));
             for at in 0..len {
                 let mut other = bytes.clone();
                 other[at] ^= 0x80;
-                let other = Pieces::of(&other).expect("as many");
-                assert!(!pieces.are(other));
+                let other = Pieces::from_bytes(&other).expect("as many");
+                assert!(!pieces.equals(other));
                 assert_ne!(pieces.products(&secret), other.products(&secret));
             }
         }

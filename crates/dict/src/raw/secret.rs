@@ -1,8 +1,8 @@
-//! The key of the default hash, drawn once a process.
+//! The key of the default hash, drawn once per process.
 //!
 //! A search should not have to check whether the key was drawn. It was drawn when the table was
-//! made: constructors of tables store the proof, [`Drawn`], which takes no room; with it the key is
-//! read like other memory.
+//! made: constructors of tables store the proof, [`Drawn`], a zero-sized type; with it the key is
+//! read without a check.
 
 use core::cell::UnsafeCell;
 use core::hash::BuildHasher;
@@ -18,11 +18,11 @@ use super::pieces::Secret;
 #[derive(Clone, Copy, Debug)]
 pub struct Drawn(());
 
-/// The key: what numbers are hashed with, and the words for byte strings.
+/// The key: the seeds for numbers, and the words for byte strings.
 pub(crate) struct Words {
     pub(crate) seed: u64,
     pub(crate) shared: SharedSeed,
-    pub(crate) of_pieces: Secret,
+    pub(crate) piece_secret: Secret,
 }
 
 struct Key(UnsafeCell<Words>);
@@ -35,7 +35,7 @@ unsafe impl Sync for Key {}
 static KEY: Key = Key(UnsafeCell::new(Words {
     seed: 0,
     shared: SharedSeed::from_u64(0),
-    of_pieces: Secret([[0; 4]; 4]),
+    piece_secret: Secret([[0; 4]; 4]),
 }));
 
 static DRAWN: Once = Once::new();
@@ -50,7 +50,7 @@ pub(crate) fn draw() -> Drawn {
         let key = Words {
             seed: number(0),
             shared: SharedSeed::from_u64(number(1)),
-            of_pieces: Secret([0, 1, 2, 3].map(of_piece)),
+            piece_secret: Secret([0, 1, 2, 3].map(of_piece)),
         };
         // SAFETY: the only write, and there are no reads before this call ends.
         unsafe { *KEY.0.get() = key };
@@ -73,7 +73,7 @@ mod tests {
     fn all_threads_draw_the_same() {
         let drawn = || {
             let words = words(draw());
-            (words.seed, words.of_pieces.0, core::ptr::from_ref(words).addr())
+            (words.seed, words.piece_secret.0, core::ptr::from_ref(words).addr())
         };
         let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(drawn)).collect();
         let all: Vec<_> = threads.into_iter().map(|t| t.join().expect("drawn")).collect();

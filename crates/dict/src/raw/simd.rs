@@ -1,9 +1,9 @@
-//! Tags compared a group at a time, and memory asked for ahead of its use.
+//! Tags compared a group at a time, and prefetching.
 //!
 //! On x86-64 one vector instruction of SSE2, which every such processor has, compares a whole
-//! group; elsewhere a loop does, which compilers vectorise. Tests compare both.
+//! group; elsewhere a loop does, which compilers vectorise. Tests compare the results of both.
 
-/// The bytes of `tags` that are `tag`: a bit each.
+/// A bit set of the bytes of `tags` that equal `tag`.
 #[inline(always)]
 pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -35,22 +35,22 @@ pub(crate) fn byte_of_digest(digest: u64) -> u8 {
     (digest >> 56) as u8
 }
 
-/// [`bytes_of`] for the tag `RAISE` above [`byte_of_hash`], or the last.
+/// [`bytes_of`] for the tag [`byte_of_hash`] plus `TAG_OFFSET`, saturating.
 #[inline(always)]
-pub(crate) fn bytes_of_hash<const RAISE: u8>(tags: &[u8; 16], hash: u64) -> u32 {
-    bytes_of_number::<0x00, RAISE>(tags, hash, byte_of_hash)
+pub(crate) fn bytes_of_hash<const TAG_OFFSET: u8>(tags: &[u8; 16], hash: u64) -> u32 {
+    bytes_of_number::<0x00, TAG_OFFSET>(tags, hash, byte_of_hash)
 }
 
-/// [`bytes_of`] for the tag `RAISE` above [`byte_of_digest`], or the last.
+/// [`bytes_of`] for the tag [`byte_of_digest`] plus `TAG_OFFSET`, saturating.
 #[inline(always)]
-pub(crate) fn bytes_of_digest<const RAISE: u8>(tags: &[u8; 16], digest: u64) -> u32 {
-    bytes_of_number::<0xff, RAISE>(tags, digest, byte_of_digest)
+pub(crate) fn bytes_of_digest<const TAG_OFFSET: u8>(tags: &[u8; 16], digest: u64) -> u32 {
+    bytes_of_number::<0xff, TAG_OFFSET>(tags, digest, byte_of_digest)
 }
 
-/// [`bytes_of`] for the tag `RAISE` above a byte of a number, or the last. `SPREAD` is the number of that among the upper
-/// four bytes, four times, in two bits each.
+/// [`bytes_of`] for a byte of a number plus `TAG_OFFSET`, saturating. `SPREAD` repeats the index of that
+/// byte among the upper four bytes in four fields of two bits each, as shuffle instructions expect.
 #[inline(always)]
-fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
+fn bytes_of_number<const SPREAD: i32, const TAG_OFFSET: u8>(
     tags: &[u8; 16],
     number: u64,
     byte: impl Fn(u64) -> u8,
@@ -64,8 +64,9 @@ fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
         // SAFETY: as in `bytes_of`.
         let equal = unsafe {
             let tags = _mm_loadu_si128(tags.as_ptr().cast());
-            let bytes = _mm_adds_epu8(_mm_cvtsi64_si128(number as i64), _mm_set1_epi8(RAISE as i8));
-            // Each byte twice; the one four times; and that half twice.
+            let bytes =
+                _mm_adds_epu8(_mm_cvtsi64_si128(number as i64), _mm_set1_epi8(TAG_OFFSET as i8));
+            // Doubles each byte, then repeats the selected byte four times in each half.
             let twice = _mm_unpacklo_epi8(bytes, bytes);
             let tag = _mm_shuffle_epi32::<0xff>(_mm_shufflehi_epi16::<SPREAD>(twice));
             _mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag))
@@ -74,7 +75,7 @@ fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
         equal as u32
     }
     #[cfg(not(target_arch = "x86_64"))]
-    portable::bytes_of(tags, byte(number).saturating_add(RAISE))
+    portable::bytes_of(tags, byte(number).saturating_add(TAG_OFFSET))
 }
 
 /// Sets a tag in its lane. All sixteen are written: a wide load after a narrow store would stall.
@@ -114,8 +115,8 @@ pub(crate) fn set_byte(tags: &mut [u8; 16], lane: usize, tag: u8) {
     }
 }
 
-/// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
-/// batch still has its steps apart, which is what out-of-order processors need.
+/// Prefetches the cache line at `at`. Does nothing on targets other than x86-64, where the separate
+/// steps of a batch still let out-of-order processors overlap cache misses.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_is_set_in_its_lane_alone() {
+    fn only_the_byte_of_the_lane_is_set() {
         for lane in 0..16 {
             let mut tags = core::array::from_fn(|i| i as u8);
             set_byte(&mut tags, lane, 99);

@@ -135,7 +135,7 @@ impl Shard {
                 return;
             }
             if self.env.logs.events.any() {
-                self.env.logs.events.relieve();
+                self.env.logs.events.drain_if_full();
                 self.with_session(index, |conn, tcp, session| {
                     packet_events::timed_out(session, conn, tcp.as_deref(), !over);
                 });
@@ -206,7 +206,7 @@ impl Shard {
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         if self.env.logs.events.any() {
-            self.env.logs.events.relieve();
+            self.env.logs.events.drain_if_full();
             let is_due = self.table.get(index).is_some_and(|slot| slot.due <= self.now);
             self.with_session(index, |conn, tcp, session| {
                 packet_events::pending(session, conn, tcp.as_deref(), is_due);
@@ -231,7 +231,7 @@ impl Shard {
         }
         self.env.logs.set_key(RowKey { packet: u64::MAX, due: Time::MAX, tie: u64::MAX });
         let events = &mut self.env.logs.events;
-        events.relieve();
+        events.drain_if_full();
         if events.wants::<ZeekDone>() {
             events.raise(&ZeekDone {});
         }

@@ -8,7 +8,7 @@ use gannet_event::Command;
 use gannet_event::ConnCommand;
 use gannet_filter::Filter;
 use gannet_flow::Key;
-use gannet_protocols::InnerRequest;
+use gannet_protocols::ScriptRequest;
 use gannet_protocols::Tag;
 use gannet_protocols::TlsSecret;
 use gannet_protocols::conn_state;
@@ -18,7 +18,6 @@ use gannet_protocols::websocket;
 
 use crate::dissect_transport::UNKNOWN_TRANSPORT;
 use crate::shard::Shard;
-use crate::shard::ext::Thresholds;
 
 /// Converts nanoseconds, as in settings of scripts, to an interval.
 fn interval(nanos: u64) -> Interval {
@@ -37,7 +36,8 @@ impl Shard {
                 Command::Filter(text) => {
                     self.filter = text.and_then(|text| Filter::parse(&text).ok());
                 }
-                Command::AskToDiscard => self.env.logs.events.want::<DiscardPacket<'_>>(),
+                Command::AskToDiscard => self.env.logs.events.add_interest::<DiscardPacket<'_>>(),
+                Command::WatchAll => self.watches_all = true,
                 Command::SkipBytes { link_type, bytes } => {
                     self.skipped.push((link_type, usize::try_from(bytes).unwrap_or(usize::MAX)));
                 }
@@ -93,7 +93,7 @@ impl Shard {
                 Command::File { fuid, what } => {
                     self.env.files.apply_command(fuid, what);
                 }
-                other => self.env.steer(self.time.max(self.now), other),
+                other => self.env.apply_command(self.time.max(self.now), other),
             }
         }
     }
@@ -168,7 +168,7 @@ impl Shard {
                 });
             }
             ConnCommand::Start { analyzer, replay } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                if let Some(tag) = Tag::from_zeek_name(&analyzer) {
                     self.with_packet::<true, _>(index, |conn, _, session| {
                         session.attach(conn, tag, replay);
                     });
@@ -185,16 +185,16 @@ impl Shard {
                     true => TlsSecret::KeyBlock(&secret),
                     false => TlsSecret::Master(&secret),
                 };
-                self.apply_analyzer_request(index, InnerRequest::Decrypt(secret));
+                self.apply_analyzer_request(index, ScriptRequest::Decrypt(secret));
             }
-            ConnCommand::Establish => self.apply_analyzer_request(index, InnerRequest::Establish),
+            ConnCommand::Establish => self.apply_analyzer_request(index, ScriptRequest::Establish),
             ConnCommand::SkipEntity { is_orig } => {
                 let from = if is_orig { Dir::Orig } else { Dir::Resp };
-                self.apply_analyzer_request(index, InnerRequest::SkipEntity { from });
+                self.apply_analyzer_request(index, ScriptRequest::SkipEntity { from });
             }
-            ConnCommand::SkipMail => self.apply_analyzer_request(index, InnerRequest::SkipMail),
+            ConnCommand::SkipMail => self.apply_analyzer_request(index, ScriptRequest::SkipMail),
             ConnCommand::Login { state } => {
-                self.apply_analyzer_request(index, InnerRequest::Login { state });
+                self.apply_analyzer_request(index, ScriptRequest::Login { state });
             }
             ConnCommand::Contents { sides } => {
                 self.with_packet::<true, _>(index, |conn, _, session| session.record(conn, sides));
@@ -239,24 +239,18 @@ impl Shard {
                 }
                 self.apply_requests(index);
             }
-            ConnCommand::Bytes { threshold, is_orig } => {
-                let side = if is_orig { Dir::Orig } else { Dir::Resp };
-                self.set_threshold(index, side, |t| t.bytes[side.index()] = threshold);
-            }
-            ConnCommand::Packets { threshold, is_orig } => {
-                let side = if is_orig { Dir::Orig } else { Dir::Resp };
-                self.set_threshold(index, side, |t| t.packets[side.index()] = threshold);
-            }
-            ConnCommand::Duration(threshold) => {
-                self.set_threshold(index, Dir::Orig, |t| t.duration = threshold);
+            ConnCommand::Bytes { .. } | ConnCommand::Packets { .. } | ConnCommand::Duration(_) => {
+                if let Some(side) = self.store_threshold(index, &what) {
+                    self.check_rare(index, side);
+                }
             }
         }
     }
 
     /// Carries out a request to an analyzer of a connection.
-    fn apply_analyzer_request(&mut self, index: u32, request: InnerRequest<'_>) {
+    fn apply_analyzer_request(&mut self, index: u32, request: ScriptRequest<'_>) {
         self.with_packet::<true, _>(index, |conn, _, session| {
-            session.steer_inner(conn, request);
+            session.handle_request(conn, request);
         });
     }
 
@@ -272,7 +266,7 @@ impl Shard {
     /// Reports the current state of a watched connection.
     fn report_watched(&mut self, index: u32) {
         let rare = self.table.get(index).and_then(|slot| slot.ext.rare.as_ref());
-        if rare.is_some_and(|rare| rare.watched) {
+        if self.watches_all || rare.is_some_and(|rare| rare.watched) {
             self.with_session(index, |conn, tcp, session| {
                 session.mention(tcp.as_deref());
                 let sinks = &mut session.env.logs;
@@ -283,25 +277,86 @@ impl Shard {
         }
     }
 
-    fn set_threshold(&mut self, index: u32, side: Dir, set: impl FnOnce(&mut Thresholds)) {
-        if let Some(slot) = self.table.get_mut(index)
-            && !slot.ext.rare().uncounted
-        {
-            set(slot.ext.rare().thresholds.get_or_insert_default());
-            self.check_thresholds(index, side);
-        }
-    }
-
     /// Whether the packets of a connection are ignored at the request of a script.
     pub(crate) fn skips(&self, index: u32) -> bool {
         self.table.get(index).and_then(|slot| slot.ext.rare.as_ref()).is_some_and(|rare| rare.skip)
     }
 
-    /// Reports crossed thresholds of a connection, and the packet if the connection is watched.
+    /// Reports thresholds of a connection that a packet of `len` bytes crossed, and the packet if the connection is watched.
     #[inline]
-    pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir) {
-        if self.table.get(index).is_some_and(|slot| slot.ext.rare.is_some()) {
+    pub(crate) fn check_thresholds(&mut self, index: u32, from: Dir, len: u64) {
+        if self.env.logs.events.has_commands() {
+            self.set_early_thresholds(index, from, len);
+        }
+        if self.watches_all || self.table.get(index).is_some_and(|slot| slot.ext.rare.is_some()) {
             self.check_rare(index, from);
+        }
+    }
+
+    /// Handlers that ran before the end of the packet may have set thresholds: they hold for this packet.
+    #[cold]
+    fn set_early_thresholds(&mut self, index: u32, from: Dir, len: u64) {
+        let Some(slot) = self.table.get(index) else { return };
+        let uid = slot.conn.uid;
+        let is_threshold = |what: &ConnCommand| {
+            use ConnCommand::{Bytes, Duration, Packets};
+            matches!(what, Bytes { .. } | Packets { .. } | Duration(_))
+        };
+        let mine = |command: &Command| matches!(command, Command::Connection { uid: of, what, .. } if *of == uid && is_threshold(what));
+        for command in self.env.logs.events.take_commands_if(mine) {
+            let Command::Connection { what, .. } = command else { continue };
+            if self.was_crossed(index, &what, (from, len)) {
+                self.apply_connection_command(index, what);
+            } else {
+                self.store_threshold(index, &what);
+            }
+        }
+    }
+
+    /// Whether a connection was beyond a threshold before a packet of this side and size, which is counted already.
+    fn was_crossed(&self, index: u32, what: &ConnCommand, (from, len): (Dir, u64)) -> bool {
+        let Some(slot) = self.table.get(index) else { return false };
+        let side = |is_orig| if is_orig { Dir::Orig } else { Dir::Resp };
+        match *what {
+            ConnCommand::Bytes { threshold, is_orig } => {
+                let side = side(is_orig);
+                let last = if side == from { len } else { 0 };
+                threshold > 0 && slot.conn.sent(side).ip_bytes.saturating_sub(last) >= threshold
+            }
+            ConnCommand::Packets { threshold, is_orig } => {
+                let side = side(is_orig);
+                let packets = u64::from(slot.conn.sent(side).packets);
+                threshold > 0 && packets.saturating_sub(u64::from(side == from)) >= threshold
+            }
+            ConnCommand::Duration(threshold) => {
+                threshold > Interval::ZERO && self.now - slot.conn.start > threshold
+            }
+            _ => false,
+        }
+    }
+
+    /// Sets a threshold; returns the side whose sizes it is about.
+    fn store_threshold(&mut self, index: u32, what: &ConnCommand) -> Option<Dir> {
+        let slot = self
+            .table
+            .get_mut(index)
+            .filter(|slot| slot.ext.rare.as_ref().is_none_or(|rare| !rare.uncounted))?;
+        let thresholds = slot.ext.rare().thresholds.get_or_insert_default();
+        let side = |is_orig| if is_orig { Dir::Orig } else { Dir::Resp };
+        match *what {
+            ConnCommand::Bytes { threshold, is_orig } => {
+                thresholds.bytes[side(is_orig).index()] = threshold;
+                Some(side(is_orig))
+            }
+            ConnCommand::Packets { threshold, is_orig } => {
+                thresholds.packets[side(is_orig).index()] = threshold;
+                Some(side(is_orig))
+            }
+            ConnCommand::Duration(threshold) => {
+                thresholds.duration = threshold;
+                Some(Dir::Orig)
+            }
+            _ => None,
         }
     }
 

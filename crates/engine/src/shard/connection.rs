@@ -24,7 +24,7 @@ use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::global;
 use gannet_protocols::packet::events::NewConnectionContents;
 use gannet_protocols::packet::events::WatchedConnection;
-use gannet_protocols::policy::known::Served;
+use gannet_protocols::policy::known::ObservedService;
 use gannet_protocols::tunnel::raise_changed;
 use gannet_wire::Ip;
 
@@ -240,7 +240,7 @@ impl Shard {
         if asked {
             apply_requests(conn, tcp.as_deref_mut(), &mut session);
         }
-        session.rest(conn);
+        session.release_idle(conn);
         if EVENTS && self.env.logs.events.awaits_end() {
             conn_state::mention_end(&mut self.env.logs, &slot.conn);
         }
@@ -351,7 +351,7 @@ pub(crate) fn log_service(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option
     };
     if policy.service(
         now,
-        &Served {
+        &ObservedService {
             host: conn.id.resp_h,
             port: conn.id.resp_p,
             proto: conn.proto,
@@ -379,12 +379,12 @@ fn session_of<'a>(
 /// Applies the requests of a connection's analyzers.
 fn apply_requests(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>) {
     count_payload(tcp.as_deref(), conn);
-    if session.settle(conn) {
+    if session.apply_requests(conn) {
         match &mut tcp {
             Some(tcp) => tcp.flip_roles(conn, session),
             None => tcp::Consumer::flipped(session, conn),
         }
-        session.settle(conn);
+        session.apply_requests(conn);
     }
 }
 

@@ -142,6 +142,9 @@ pub(crate) struct Shard {
     pub(crate) skipped: Vec<(u32, usize)>,
     /// Packet counts at which a connection is reported.
     pub(super) packet_thresholds: Vec<u64>,
+    /// Whether all connections are watched, for scripts that look up connections: each packet is
+    /// reported.
+    pub(super) watches_all: bool,
     /// Link layer data of the current packet, if events are raised.
     pub(crate) link: LinkState,
     /// VLAN tags of connections, if tags distinguish connections and scripts may refer to
@@ -192,7 +195,7 @@ impl Shard {
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
         if matches!(role, Role::HostPairs) {
-            env.leave_global();
+            env.set_sharded();
         }
         Self {
             env,
@@ -228,6 +231,7 @@ impl Shard {
             unchecked: Vec::new(),
             skipped: Vec::new(),
             packet_thresholds: Vec::new(),
+            watches_all: false,
             link: LinkState::default(),
             vlans: UidMap::default(),
             is_taken: false,
@@ -244,7 +248,7 @@ impl Shard {
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
         self.begin_events();
-        self.env.logs.events.ask();
+        self.env.logs.events.collect_commands();
         self.carry_out();
         self.raise_init();
     }
@@ -256,7 +260,7 @@ impl Shard {
         self.env.logs.events = Events::recording(interest, wants_packets);
         self.has_begun = self.is_part();
         self.begin_events();
-        self.env.logs.events.ask_for(commands);
+        self.env.logs.events.push_commands(commands);
         self.carry_out();
         if !self.is_part() {
             self.raise_init();
@@ -356,14 +360,14 @@ impl Shard {
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
         self.advance_if_due(packet.time);
         if EVENTS && self.env.logs.events.any() {
-            self.env.logs.events.relieve();
+            self.env.logs.events.drain_if_full();
             self.raise_beginning(packet.time);
             self.raise_packet_bytes(packet);
         }
         self.dissect_link::<EVENTS>(packet);
         if EVENTS && self.env.logs.events.any() {
-            self.raise_raw_packet(packet);
             self.raise_packet_done(packet);
+            self.raise_raw_packet(packet);
         }
         self.update_wake();
         if EVENTS && self.env.logs.events.any() {

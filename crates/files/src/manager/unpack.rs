@@ -27,10 +27,12 @@ impl Files {
     /// Parses the bytes of an archive that have arrived.
     #[cold]
     pub(super) fn unpack(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
-        let heard = self.get_mut(id).and_then(|file| file.listened.as_mut());
+        let listened = self.get_mut(id).and_then(|file| file.listened.as_mut());
         // The archive is moved out of its file while its entries, which may be archives, are
         // processed.
-        let Some(mut archive) = heard.and_then(|listened| listened.archive.take()) else { return };
+        let Some(mut archive) = listened.and_then(|listened| listened.archive.take()) else {
+            return;
+        };
         if archive.parser.has_input() {
             self.read_archive(logs, now, id, &mut archive);
         }
@@ -58,9 +60,9 @@ impl Files {
         }
         file.raise_listened(logs);
         self.unpack(logs, now, id);
-        let heard = self.get_mut(id).and_then(|file| file.listened.as_mut());
+        let listened = self.get_mut(id).and_then(|file| file.listened.as_mut());
         if let Some(entry) =
-            heard.and_then(|listened| listened.archive.take()).and_then(|a| a.entry)
+            listened.and_then(|listened| listened.archive.take()).and_then(|a| a.entry)
         {
             self.end(logs, now, entry);
         }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::*;
 
 impl Program {
-    /// As `tcpdump -dd`: initializers in C.
+    /// The form of `tcpdump -dd`: C initializers.
     pub fn to_c(&self) -> String {
         let mut out = String::new();
         for i in &self.insns {
@@ -14,7 +14,7 @@ impl Program {
         out
     }
 
-    /// As `tcpdump -ddd`: decimal numbers behind the number of lines.
+    /// The form of `tcpdump -ddd`: the number of instructions, followed by decimal numbers.
     pub fn to_decimal(&self) -> String {
         let mut out = format!("{}\n", self.insns.len());
         for i in &self.insns {
@@ -24,7 +24,7 @@ impl Program {
     }
 }
 
-/// As `tcpdump -d`: a line for each instruction.
+/// The form of `tcpdump -d`: a line for each instruction.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, insn) in self.insns.iter().enumerate() {

@@ -4,8 +4,8 @@
 
 use super::*;
 
-/// Most instructions of a run: beyond, the packet is rejected. A loop that the compiler emits ends long before, at the
-/// latest at the end of the packet; that of a program from elsewhere need not end.
+/// Maximum number of instructions of a run; beyond it, the packet is rejected. Loops emitted by the
+/// compiler end at the latest at the end of the packet; those of other programs may not end.
 pub const MAX_STEPS: usize = 1 << 24;
 
 const LD_W: u16 = LD | W | ABS;
@@ -29,7 +29,7 @@ impl Program {
         self.run_watched(data, wire, |_, _, _| ())
     }
 
-    /// As [`Program::run`]; before each instruction, calls `watch` with its index, A and X.
+    /// Like [`Program::run`]; calls `watch` with the index, A and X before each instruction.
     #[inline(always)]
     pub(crate) fn run_watched(
         &self,

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Why a text is not a program.
+/// The error for a text that is not a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// A line that is not an instruction.
@@ -11,15 +11,15 @@ pub enum TextError {
     Line {
         /// Counted from one.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// The number of instructions differs from the stated one.
     #[error("{found} instructions instead of {stated}")]
     Count {
-        /// As stated.
+        /// The stated number.
         stated: usize,
-        /// As found.
+        /// The actual number.
         found: usize,
     },
     /// The program is invalid.
@@ -29,8 +29,8 @@ pub enum TextError {
 
 impl Program {
     /// Reads a program in any of the forms that `tcpdump` prints: `-d` (`ldh [12]`), `-dd` (C
-    /// initializers), `-ddd` (decimal numbers behind their count), the last also on one line with
-    /// commas. Empty lines and lines that begin with `#` or `;` are skipped.
+    /// initializers), `-ddd` (the count, followed by decimal numbers), the last also on one line
+    /// with commas. Empty lines and lines that begin with `#` or `;` are skipped.
     ///
     /// # Errors
     /// If the text is none of them, or the program is invalid.
@@ -71,7 +71,7 @@ fn c_initializer(line: &str) -> Result<Insn, String> {
     four(inner.split(',').map(str::trim))
 }
 
-/// A count, then `CODE JT JF K` for each instruction, on lines or behind commas.
+/// A count, then `CODE JT JF K` for each instruction, separated by line breaks or commas.
 fn decimal(lines: &[(usize, &str)]) -> Result<Vec<Insn>, TextError> {
     let mut parts = lines
         .iter()
@@ -111,7 +111,7 @@ fn number(text: &str) -> Result<u32, String> {
     parsed.map_err(|_| format!("'{text}' is no number of 32 bits"))
 }
 
-/// `(003) jeq      #0x800           jt 4    jf 6` (a tab in between), with or without the number in front.
+/// `(003) jeq #0x800 jt 4 jf 6` (with a tab between the jumps), with or without the leading number.
 fn assembly(line: &str, at: usize) -> Result<Insn, String> {
     let line = match line.strip_prefix('(').and_then(|l| l.split_once(')')) {
         Some((_, rest)) => rest.trim(),
@@ -228,7 +228,7 @@ mod tests {
     use crate::{NoNames, Options, compile};
 
     #[test]
-    fn what_is_printed_is_read() {
+    fn printed_programs_are_read() {
         for text in [
             "tcp port 80",
             "ip6 protochain 6",

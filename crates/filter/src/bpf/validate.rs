@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Why a program is invalid.
+/// The reason why a program is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// It has no instructions, or more than a jump can skip.

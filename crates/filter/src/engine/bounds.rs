@@ -12,15 +12,15 @@ pub(crate) type Reach = (Option<Value>, u64);
 /// The checks at the start of each block. A block that no packet passes becomes one that rejects.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// The least length that all paths require.
+    /// The minimum length that all paths require, in bytes.
     pub(crate) need: Vec<u64>,
     /// Requirements not yet known to hold, at most one for each base.
     pub(crate) checks: Vec<Vec<Reach>>,
-    /// Requirements known to hold behind a block's checks.
+    /// Requirements known to hold after a block's checks.
     pub(crate) known: Vec<Vec<Reach>>,
 }
 
-/// More bases than this are checked again, to keep lists short.
+/// Maximum number of bases in a list of known requirements; further ones are checked again.
 const MAX_KNOWN: usize = 16;
 
 impl Bounds {
@@ -108,7 +108,7 @@ pub(crate) fn reaches(graph: &Graph, block: &Block) -> Vec<Reach> {
 pub(crate) fn is_known(graph: &Graph, known: &[Reach], (base, end): Reach) -> bool {
     known.iter().any(|k| k.0 == base && k.1 >= end)
         || base.is_some_and(|b| {
-            let most = u64::from(graph.most(b)) + end;
+            let most = u64::from(graph.max_value(b)) + end;
             known.iter().any(|k| k.0.is_none() && k.1 >= most)
         })
 }
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn one_check_for_what_all_ways_need() {
+    fn one_check_for_what_all_paths_need() {
         let (graph, bounds) = of("ip src 10.0.0.1 and ip dst 10.0.0.2", true);
         let checks: Vec<_> = bounds.checks.iter().flatten().collect();
         assert_eq!(checks, [&(None, 34)], "{graph:?}");
     }
 
     #[test]
-    fn ports_behind_options_are_checked_together() {
+    fn ports_after_options_are_checked_together() {
         let (_, bounds) = of("ip and tcp src port 80 and tcp dst port 81", true);
         let checks: usize = bounds.checks.iter().map(Vec::len).sum();
         assert!(checks <= 3, "{bounds:?}");

@@ -54,7 +54,7 @@ fn slot(word: u32) -> i16 {
 /// Translates a program that the kernel accepts.
 ///
 /// # Errors
-/// Why the kernel refuses it.
+/// The reason why the kernel refuses it.
 pub fn translate(program: &Program) -> Result<Vec<Ebpf>, Refused> {
     check(program)?;
     let classic = program.insns();
@@ -214,7 +214,7 @@ mod tests {
     use crate::{NoNames, Options, compile};
 
     #[test]
-    fn a_filter_as_the_kernel_has_it() {
+    fn a_filter_is_translated_as_by_the_kernel() {
         let compiled = compile("ip", 1, &Options::default(), &NoNames).unwrap();
         let expected = "   0: (bf) r6 = r1\n   1: (b7) r0 = 0x0\n   2: (b7) r7 = 0x0\n   \
                         3: (28) r0 = *(u16 *)skb[12]\n   4: (16) if w0 == 0x800 goto 6\n   \
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_lead_where_they_did() {
+    fn jump_targets_are_preserved() {
         let compiled = compile("tcp port 80", 1, &Options::default(), &NoNames).unwrap();
         let all = translate(compiled.program()).unwrap();
         for (at, i) in all.iter().enumerate().filter(|(_, i)| i.code & 7 == JUMP && i.code != EXIT)

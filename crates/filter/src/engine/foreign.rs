@@ -1,13 +1,13 @@
-//! Programs of other compilers, and the rules of other interpreters.
+//! Checks of programs by the rules of the Linux kernel.
 
 use super::graph::{Graph, Node};
 use crate::bpf::*;
 use crate::{Invalid, Program};
 
-/// Most instructions of a program in the Linux kernel.
+/// Maximum number of instructions of a program in the Linux kernel.
 pub const MAX_KERNEL: usize = 4096;
 
-/// Why the kernel refuses a program.
+/// The reason why the kernel refuses a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is invalid everywhere.
@@ -89,7 +89,7 @@ pub fn same_meaning(program: &Program) -> Result<(), &'static str> {
     }
     let wraps = |graph: &Graph, node: &Node| match *node {
         Node::Load { base: Some(base), offset, .. } => {
-            let most = u64::from(graph.most(base)) + u64::from(offset);
+            let most = u64::from(graph.max_value(base)) + u64::from(offset);
             i32::try_from(most).is_err()
         }
         // From a base that is a constant.
@@ -139,7 +139,7 @@ fn is_known(code: u16) -> bool {
 }
 
 /// The first instruction that may read a scratch word before it is written. Backward jumps are
-/// ignored: a word written before a loop stays written. As in the kernel, code behind a return
+/// ignored: a word written before a loop stays written. As in the kernel, code after a return
 /// inherits the state before the return.
 pub fn unwritten(insns: &[Insn]) -> Option<usize> {
     // A bit for each word that is written on all paths to an instruction.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_written_on_one_way_only_is_not_written() {
+    fn a_word_written_on_one_path_only_is_not_written() {
         let branch = |jt, jf| Insn { code: JMP | JEQ, jt, jf, k: 0 };
         let one = [branch(0, 1), Insn::new(ST, 0), Insn::new(LD | MEM, 0)];
         assert_eq!(checked(&one), Err(Refused::Unwritten(2)));

@@ -10,7 +10,7 @@
 //!
 //! Programs with backward jumps have no graph; they are compiled instruction by instruction.
 
-mod of_ir;
+mod from_ir;
 
 use std::collections::HashMap;
 
@@ -25,7 +25,8 @@ pub(crate) enum Node {
     Const(u32),
     /// The length on the wire.
     Wire,
-    /// A number of bytes in network order, at an offset from a base, if it has one.
+    /// `size` bytes in network order, at an offset from a base, or from the start of the packet
+    /// without a base.
     Load {
         size: u8,
         base: Option<Value>,
@@ -81,9 +82,9 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
-    /// The maximum of each node.
-    most: Vec<u32>,
-    places: HashMap<Node, Value>,
+    /// The maximum value of each node.
+    max_value: Vec<u32>,
+    index: HashMap<Node, Value>,
     /// The first is the root. Blocks lead to later ones only.
     pub(crate) blocks: Vec<Block>,
     pub(crate) sets: Vec<super::sets::Set>,
@@ -96,7 +97,7 @@ pub(crate) struct Graph {
 /// Contents of the registers: A, X and the scratch words.
 type State = [Value; 2 + MEMORY];
 
-/// Why a program has no graph.
+/// The error for a program that has no graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoGraph;
 
@@ -138,8 +139,8 @@ impl Graph {
     fn empty() -> Self {
         Self {
             nodes: Vec::new(),
-            most: Vec::new(),
-            places: HashMap::new(),
+            max_value: Vec::new(),
+            index: HashMap::new(),
             blocks: Vec::new(),
             sets: Vec::new(),
             exits: Vec::new(),
@@ -174,7 +175,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a path to the place `to`, along which registers have these values.
+    /// Adds a path to the instruction `to`, on which registers have these values.
     fn meet(
         &mut self,
         states: &mut [Option<State>],
@@ -303,9 +304,9 @@ impl Graph {
             _ => node,
         };
         let next = Value(self.nodes.len() as u32);
-        let value = *self.places.entry(node).or_insert(next);
+        let value = *self.index.entry(node).or_insert(next);
         if value == next {
-            self.most.push(self.most_of(node));
+            self.max_value.push(self.max_of_node(node));
             self.nodes.push(node);
         }
         value
@@ -323,17 +324,17 @@ impl Graph {
     }
 
     /// The maximum of a value.
-    pub(crate) fn most(&self, value: Value) -> u32 {
-        self.most[value.0 as usize]
+    pub(crate) fn max_value(&self, value: Value) -> u32 {
+        self.max_value[value.0 as usize]
     }
 
-    fn most_of(&self, node: Node) -> u32 {
+    fn max_of_node(&self, node: Node) -> u32 {
         match node {
             Node::Const(k) => k,
             Node::Load { size: 1, .. } => 0xff,
             Node::Load { size: 2, .. } => 0xffff,
             Node::Binary(op, a, b) => {
-                let (high, operand) = (self.most(a), self.most(b));
+                let (high, operand) = (self.max_value(a), self.max_value(b));
                 match (op, self.constant(b)) {
                     (AND, _) => high.min(operand),
                     (ADD, _) => high.saturating_add(operand),
@@ -387,8 +388,8 @@ impl Graph {
         // In order, so that the values passed to a block are known.
         for (at, before) in before.iter().enumerate() {
             for param in self.params[at].clone() {
-                let along = before.iter().map(|from| self.most(self.argument(*from, param)));
-                self.most[param.0 as usize] = along.max().unwrap_or(u32::MAX);
+                let along = before.iter().map(|from| self.max_value(self.argument(*from, param)));
+                self.max_value[param.0 as usize] = along.max().unwrap_or(u32::MAX);
             }
         }
     }
@@ -476,7 +477,7 @@ fn leaders(program: &[Insn]) -> Result<Vec<bool>, NoGraph> {
             continue;
         }
         let jumps = match insn.code & 0xf0 {
-            // Backwards, as the kernel and libpcap read it.
+            // A backward jump, as the kernel and libpcap interpret it.
             JA if insn.k.cast_signed() < 0 => return Err(NoGraph),
             JA => [insn.k as usize; 2],
             _ => [usize::from(insn.jt), usize::from(insn.jf)],

@@ -10,7 +10,7 @@ pub struct Interp {
 }
 
 impl Interp {
-    /// Takes a program.
+    /// An engine for a program.
     pub fn new(program: Program) -> Self {
         Self { program }
     }

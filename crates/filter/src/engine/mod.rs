@@ -1,4 +1,4 @@
-//! Engines that run programs, behind one trait, with equal verdicts.
+//! Engines that run programs, with one trait and equal verdicts.
 //!
 //! A [`Program`] defines the meaning of a filter; [`Interp`] executes it exactly like libpcap's
 //! interpreter and is the reference for the others. An [`Engine`] runs on one packet
@@ -7,8 +7,8 @@
 //! ```text
 //! Program ──▶ interp                                   instruction by instruction
 //!    │ ──▶ graph (values instead of registers) ──▶ sets (trees of tests become tables)
-//!    │                     ──▶ bounds (which lengths must be checked at all)
-//!    │                     ──▶ jit, batch              machine code: a packet, a batch
+//!    │                     ──▶ bounds (the length checks that are needed)
+//!    │                     ──▶ jit, batch              machine code: one packet, a batch
 //!    └ ──▶ ebpf                                        the kernel's instructions
 //! ```
 //!
@@ -16,14 +16,14 @@
 //! a table ([`Compiled::machine_code`](crate::Compiled::machine_code)). A graph is recovered from instructions only for
 //! programs that were not compiled here.
 //!
-//! The feature `jit` brings machine code. [`best`] chooses the fastest engine of a build. Engines of others (the kernel's,
-//! libpcap's, LLVM's), which these are compared with, are in the crate `gannet-comparators`.
+//! The feature `jit` enables machine code. [`best`] chooses the fastest engine of a build. Other
+//! engines for comparison (the kernel's, libpcap's, LLVM's) are in the crate `gannet-comparators`.
 
 #[cfg(feature = "jit")]
 mod bounds;
 pub mod ebpf;
 pub mod foreign;
-// Without machine code, only a part of it is used.
+// Without machine code, only a part of this module is used.
 #[cfg_attr(not(feature = "jit"), allow(dead_code))]
 mod graph;
 mod interp;
@@ -54,8 +54,8 @@ pub trait Engine: Send + Sync {
         hits.extend(matching.map(|(at, _)| at));
     }
 
-    /// Whether the engine supports this packet: the kernel accepts only packets that were captured
-    /// whole.
+    /// Whether the engine supports this packet: the kernel accepts only completely captured
+    /// packets.
     fn covers(&self, _packet: View<'_>) -> bool {
         true
     }
@@ -66,7 +66,7 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// Why an engine cannot run a program.
+/// The reason why an engine cannot run a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub(crate) String);

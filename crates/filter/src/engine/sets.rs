@@ -1,8 +1,8 @@
 //! Recognising trees and chains of tests of one value as set lookups.
 //!
 //! `host a or host b or ...` becomes thousands of comparisons in BPF. Together they divide all
-//! numbers into ranges, each with a target; where there are two targets, that is a [`Set`], and one
-//! lookup in a [`Table`] decides it.
+//! numbers into ranges, each with a target; with two targets these ranges form a [`Set`], and one
+//! lookup in a [`Table`] replaces the comparisons.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,13 +15,13 @@ pub(crate) struct Set {
     pub(crate) ranges: Vec<(u32, u32)>,
 }
 
-/// How a set is looked up.
+/// The lookup structure of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     /// A bit for each number up to the maximum.
     Bits(Vec<u8>),
     /// Numbers without their lowest bits, each in one of two slots given by hashes (a cuckoo
-    /// table). Unused slots hold some member, which does no harm.
+    /// table). Unused slots hold some member, which does not affect lookups.
     Hash { drop: u32, slots: Vec<u32>, factors: [u32; 2], shift: u32 },
     /// Start and end of each range, alternating, padded to a power of two minus one: a number at or
     /// above an odd count of them is a member.
@@ -39,12 +39,12 @@ impl Set {
         after > 0 && self.ranges[after - 1].1 >= number
     }
 
-    /// A table for numbers up to `most`.
-    pub(crate) fn table(&self, most: u32) -> Table {
-        if most <= MAX_BITS {
-            let mut bits = vec![0; most as usize / 8 + 1];
+    /// A table for numbers up to `max_value`.
+    pub(crate) fn table(&self, max_value: u32) -> Table {
+        if max_value <= MAX_BITS {
+            let mut bits = vec![0; max_value as usize / 8 + 1];
             for &(low, high) in &self.ranges {
-                for n in low..=high.min(most) {
+                for n in low..=high.min(max_value) {
                     bits[n as usize / 8] |= 1 << (n % 8);
                 }
             }
@@ -61,7 +61,7 @@ impl Set {
         Table::Borders(borders)
     }
 
-    /// `None` where ranges hold too many numbers, or no two hashes were found.
+    /// `None` if the ranges hold too many numbers, or if no suitable pair of hashes was found.
     fn hash(&self) -> Option<Table> {
         let ends = self.ranges.iter().fold(0, |bits, &(l, h)| bits | l | h.wrapping_add(1));
         let drop = ends.trailing_zeros().min(31);
@@ -89,10 +89,10 @@ impl Set {
     }
 }
 
-/// Pairs of hashes that are tried.
+/// Maximum number of hash pairs tried.
 const MAX_ATTEMPTS: u32 = 12;
 
-/// Most displacements for one insertion.
+/// Maximum number of displacements for one insertion.
 const MAX_MOVES: usize = 200;
 
 fn cuckoo(keys: &[u32], factors: [u32; 2], shift: u32) -> Option<Vec<u32>> {
@@ -139,7 +139,7 @@ impl Table {
     }
 }
 
-/// Finds sets behind every block, from the first on, and replaces the tests.
+/// Finds sets that begin at each block, from the first on, and replaces their tests.
 pub(crate) fn find(graph: &mut Graph) {
     // Limits the work on chains that are not sets, which would otherwise be walked from each link.
     let mut budget = 16 * graph.blocks.len() + 10_000;
@@ -209,7 +209,7 @@ fn region(graph: &mut Graph, head: BlockId, value: Value, budget: &mut usize) ->
     read.extend(loads_of(graph, value));
     // Ranges and their targets; of overlapping ones the first counts.
     let mut rules: Vec<(u32, u32, BlockId)> = Vec::new();
-    let mut stack = vec![(head, head, 0, graph.most(value))];
+    let mut stack = vec![(head, head, 0, graph.max_value(value))];
     let mut inside = HashSet::new();
     while let Some((from_block, at, low, high)) = stack.pop() {
         let block = &graph.blocks[at];
@@ -290,7 +290,7 @@ fn loads_of(graph: &Graph, value: Value) -> Vec<Fault> {
     found
 }
 
-/// Rules, the first of which counts, as disjoint ranges in order.
+/// Converts rules, of which the first that applies counts, to disjoint ranges in order.
 fn pieces(rules: &[(u32, u32, BlockId)]) -> Vec<(u32, u32, BlockId)> {
     let mut begin: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut end: HashMap<u64, Vec<usize>> = HashMap::new();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn of_rules_that_overlap_the_first_counts() {
+    fn the_first_of_overlapping_rules_counts() {
         let rules = [(5, 5, 1), (3, 8, 2), (0, u32::MAX, 1)];
         let expected = [(0, 2, 1), (3, 4, 2), (5, 5, 1), (6, 8, 2), (9, u32::MAX, 1)];
         assert_eq!(pieces(&rules), expected);
@@ -352,7 +352,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn tables_hold_what_sets_hold(
+        fn tables_agree_with_sets(
             mut ends in proptest::collection::btree_set(0u32..=u32::MAX, 2..200),
             narrow: bool,
             points: bool,
@@ -368,10 +368,10 @@ mod tests {
                 all.chunks_exact(2).map(|c| (c[0], c[1])).collect()
             };
             let set = Set { ranges };
-            let most = if narrow { 0xffff } else { u32::MAX };
-            let tables = [Some(set.table(most)), set.hash(), Some(set.borders())];
+            let max_value = if narrow { 0xffff } else { u32::MAX };
+            let tables = [Some(set.table(max_value)), set.hash(), Some(set.borders())];
             let near = all.iter().flat_map(|e| [e.saturating_sub(1), *e, e.saturating_add(1)]);
-            for n in near.chain(asked).chain([0, u32::MAX]).map(|n| n.min(most)) {
+            for n in near.chain(asked).chain([0, u32::MAX]).map(|n| n.min(max_value)) {
                 for table in tables.iter().flatten() {
                     proptest::prop_assert_eq!(table.contains(n), set.contains(n), "{} {:?}", n, set);
                 }

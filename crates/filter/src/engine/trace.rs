@@ -6,7 +6,7 @@ use super::View;
 use crate::Program;
 use crate::bpf::line;
 
-/// Most steps that are stored: programs with loops make many.
+/// Maximum number of stored steps: programs with loops have many.
 const MAX_STEPS: usize = 4096;
 
 /// An executed instruction, with the registers before it.
@@ -45,7 +45,7 @@ pub fn trace<'a>(program: &'a Program, packet: View<'_>) -> Trace<'a> {
     Trace { program, steps, more, verdict }
 }
 
-/// A line for each step: the instruction, and A and X behind it.
+/// A line for each step: the instruction, followed by A and X.
 impl fmt::Display for Trace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! A packet in the layout that machine code reads: the only place that converts slices to pointers
+//! A packet in the layout that machine code reads: the only module that converts slices to pointers
 //! and back.
 #![allow(unsafe_code)]
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn views_return_their_data() {
         let bytes = [1, 2, 3];
         let view = View::new(&bytes, 60);
         assert_eq!((view.data(), view.wire_len()), (&bytes[..], 60));

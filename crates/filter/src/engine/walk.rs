@@ -4,7 +4,7 @@
 use super::{Engine, View};
 use crate::ir::Graph;
 
-/// Walks a graph. A set is searched by bisection, whatever its length.
+/// Interprets a graph. Sets are searched by bisection.
 #[derive(Debug)]
 pub struct Walk {
     graph: Graph,

@@ -6,8 +6,8 @@ use super::{Set, Set6, Test, ValueId};
 use crate::bpf::Insn;
 
 /// A condition. Chains are flat, so the depth is bounded by that of the expression. Operands are
-/// evaluated from the left and only as far as needed, since bytes missing in a packet reject it
-/// where they are read.
+/// evaluated from the left and only as far as needed, since a packet is rejected when bytes that it
+/// lacks are read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cond {
     True,

@@ -17,9 +17,9 @@ pub type BlockId = usize;
 pub struct Test {
     /// `0x10` (equal), `0x20` (greater), `0x30` (greater or equal) or `0x40` (bits in common).
     pub op: u16,
-    /// What is compared.
+    /// The left operand.
     pub left: ValueId,
-    /// What it is compared with.
+    /// The right operand.
     pub right: ValueId,
 }
 
@@ -36,13 +36,13 @@ pub enum Step {
     /// Sets a variable, and continues to `yes`.
     Set(u8, ValueId),
     /// Instructions that end with a number in A, and the number it is compared with. They may have
-    /// internal jumps, also backwards.
+    /// internal jumps, including backward ones.
     Code(Vec<Insn>, u32),
     /// The verdict.
     Return(bool),
 }
 
-/// Sets of more ranges are looked up, never expanded to code.
+/// Maximum number of ranges of a set that is expanded to code; longer sets are looked up.
 const LONG_SET: usize = 1024;
 
 /// A block and its two targets.
@@ -62,7 +62,7 @@ pub struct Block {
 pub struct Graph {
     /// The values of the blocks.
     pub values: Values,
-    /// Each behind its targets: [`REJECT`] and [`ACCEPT`] first, the root last.
+    /// The blocks, each after its targets: [`REJECT`] and [`ACCEPT`] first, the root last.
     pub blocks: Vec<Block>,
     /// The first block.
     pub root: BlockId,
@@ -70,7 +70,7 @@ pub struct Graph {
 
 /// The block that rejects the packet.
 pub const REJECT: BlockId = 0;
-/// The block that accepts it.
+/// The block that accepts the packet.
 pub const ACCEPT: BlockId = 1;
 
 impl Graph {
@@ -81,7 +81,7 @@ impl Graph {
         for cond in prologue.iter().rev() {
             root = builder.cond(cond, root, root);
         }
-        Self { values, blocks: builder.blocks, root }.tidy()
+        Self { values, blocks: builder.blocks, root }.deduplicated()
     }
 
     /// Whether no packet matches.
@@ -98,7 +98,7 @@ impl Graph {
         self.has_long_sets6() || self.blocks.iter().any(is_long)
     }
 
-    /// The same for sets of IPv6 addresses.
+    /// Whether one of the sets of IPv6 addresses is too long to be expanded.
     pub(crate) fn has_long_sets6(&self) -> bool {
         let is_long = |block: &Block| match &block.step {
             Step::In6(_, set) => set.ranges().len() > LONG_SET,
@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// The same graph with equal blocks merged, and unreachable ones removed.
-    pub(crate) fn tidy(self) -> Self {
+    pub(crate) fn deduplicated(self) -> Self {
         let mut builder = Builder::default();
         let mut place = vec![REJECT; self.blocks.len()];
         place[ACCEPT] = ACCEPT;
@@ -151,7 +151,7 @@ impl Graph {
         self
     }
 
-    /// Reachable blocks, each before its targets: `no` before `yes` where both are possible.
+    /// Reachable blocks, each before its targets; `no` targets before `yes` targets if possible.
     pub(crate) fn order(&self) -> Vec<BlockId> {
         let mut order = Vec::with_capacity(self.blocks.len());
         let mut seen = vec![false; self.blocks.len()];
@@ -178,7 +178,7 @@ impl Graph {
     }
 }
 
-/// Reachable blocks, each behind its targets.
+/// Reachable blocks, each after its targets.
 fn reachable(blocks: &[Option<Block>], root: BlockId) -> Vec<BlockId> {
     let mut order = Vec::with_capacity(blocks.len());
     let mut seen = vec![false; blocks.len()];
@@ -203,7 +203,7 @@ fn reachable(blocks: &[Option<Block>], root: BlockId) -> Vec<BlockId> {
     order
 }
 
-/// Adds blocks behind their targets, equal ones once.
+/// Adds blocks after their targets; equal blocks are added once.
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) blocks: Vec<Block>,
@@ -212,7 +212,8 @@ pub(crate) struct Builder {
     hasher: foldhash::fast::FixedState,
 }
 
-/// Large graphs consist of comparisons, which few words distinguish.
+/// A hash of a block. In large graphs nearly all blocks are comparisons, which a few words
+/// distinguish.
 fn hash_of(hasher: &foldhash::fast::FixedState, block: &Block) -> u64 {
     let mut h = hasher.build_hasher();
     h.write_u64((block.yes as u64) << 32 ^ block.no as u64);

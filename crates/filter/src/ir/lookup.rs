@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::set::{Set, Set6};
 
-/// Fewer ranges than this are compared one by one.
+/// Sets with fewer ranges are compared one by one.
 const FEW: usize = 8;
-/// A bit for each number, for ports and the like.
+/// Size of bitmaps in bits, one for each 16-bit number.
 const BITMAP_BITS: u32 = 1 << 16;
 
 /// A set of 32-bit numbers in a layout for lookups.
@@ -24,7 +24,7 @@ pub enum Lookup {
     Prefix {
         /// 65,537 indices into `ranges`.
         starts: Box<[u32]>,
-        /// Both ends included, sorted, cut where the upper 16 bits change.
+        /// Ranges with both ends included, sorted, split where the upper 16 bits change.
         ranges: Box<[(u32, u32)]>,
     },
 }

@@ -19,7 +19,7 @@ impl Graph {
 }
 
 impl Packet<'_> {
-    /// `None` where bytes are missing or a division is by zero.
+    /// `None` if bytes are missing or a division is by zero.
     fn verdict(&mut self) -> Option<bool> {
         let mut at = self.graph.root;
         loop {

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// An element type of sets: `u32`, or `u128` for IPv6.
 pub trait Word: Copy + Ord + fmt::Debug + fmt::LowerHex + std::hash::Hash {
-    /// The least value.
+    /// The smallest value.
     const MIN: Self;
-    /// The greatest value.
+    /// The largest value.
     const MAX: Self;
     /// The successor, if there is one.
     fn after(self) -> Option<Self>;
@@ -144,7 +144,7 @@ impl<T: Word> Ranges<T> {
         }
     }
 
-    /// The least and the greatest element.
+    /// The smallest and the largest element.
     pub fn hull(&self) -> Option<(T, T)> {
         Some((self.ranges.first()?.0, self.ranges.last()?.1))
     }

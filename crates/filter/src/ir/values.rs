@@ -37,9 +37,9 @@ pub enum Node {
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    most: u32,
+    max: u32,
     may_fault: bool,
-    /// A bit for each variable that it depends on.
+    /// Bit set of the variables that it depends on.
     vars: u16,
 }
 
@@ -49,7 +49,7 @@ pub struct Values {
     nodes: Vec<Node>,
     /// Cached facts of each value.
     known: Vec<Known>,
-    places: HashMap<Node, ValueId, foldhash::fast::FixedState>,
+    index: HashMap<Node, ValueId, foldhash::fast::FixedState>,
 }
 
 impl Values {
@@ -78,13 +78,13 @@ impl Values {
 
     pub(crate) fn add(&mut self, node: Node) -> ValueId {
         let node = self.folded(node);
-        if let Some(id) = self.places.get(&node) {
+        if let Some(id) = self.index.get(&node) {
             return *id;
         }
         let id = ValueId(self.nodes.len() as u32);
         self.nodes.push(node);
         self.known.push(self.known_of(node));
-        self.places.insert(node, id);
+        self.index.insert(node, id);
         id
     }
 
@@ -125,9 +125,9 @@ impl Values {
         }
     }
 
-    /// Its maximum.
-    pub(crate) fn most(&self, id: ValueId) -> u32 {
-        self.known[id.index()].most
+    /// The maximum of a value.
+    pub(crate) fn max_value(&self, id: ValueId) -> u32 {
+        self.known[id.index()].max
     }
 
     /// A value without the constant mask over it, and the mask.
@@ -152,19 +152,19 @@ impl Values {
         self.known[id.index()].vars & 1 << (var & 15) != 0
     }
 
-    /// The variables that it depends on, a bit for each.
+    /// Bit set of the variables that it depends on.
     pub(crate) fn vars(&self, id: ValueId) -> u16 {
         self.known[id.index()].vars
     }
 
     fn known_of(&self, node: Node) -> Known {
-        let any = Known { most: u32::MAX, may_fault: false, vars: 0 };
+        let any = Known { max: u32::MAX, may_fault: false, vars: 0 };
         let of = |id: ValueId| self.known[id.index()];
         match node {
-            Node::Const(k) => Known { most: k, ..any },
+            Node::Const(k) => Known { max: k, ..any },
             Node::Len => any,
             Node::Load(size, base, _) => Known {
-                most: match size {
+                max: match size {
                     1 => 0xff,
                     2 => 0xffff,
                     _ => u32::MAX,
@@ -172,21 +172,21 @@ impl Values {
                 may_fault: true,
                 vars: base.map_or(0, |b| of(b).vars),
             },
-            Node::HeaderLen(_) => Known { most: 60, may_fault: true, vars: 0 },
+            Node::HeaderLen(_) => Known { max: 60, may_fault: true, vars: 0 },
             Node::Var(v) => Known { vars: 1 << (v & 15), ..any },
-            Node::Neg(a) => Known { most: u32::MAX, ..of(a) },
+            Node::Neg(a) => Known { max: u32::MAX, ..of(a) },
             Node::Binary(op, a, b) => {
                 let (x, y) = (of(a), of(b));
                 let k = self.as_const(b);
                 let divides = matches!(op, bpf::DIV | bpf::MOD) && k.is_none_or(|k| k == 0);
                 Known {
-                    most: match (op, k) {
-                        (bpf::AND, _) => x.most.min(y.most),
-                        (bpf::RSH, Some(n)) => x.most.checked_shr(n).unwrap_or(0),
-                        (bpf::LSH, Some(n)) if x.most.leading_zeros() >= n => x.most << n,
-                        (bpf::ADD, _) => x.most.saturating_add(y.most),
-                        (bpf::DIV, Some(n @ 1..)) => x.most / n,
-                        (bpf::MOD, Some(n @ 1..)) => x.most.min(n - 1),
+                    max: match (op, k) {
+                        (bpf::AND, _) => x.max.min(y.max),
+                        (bpf::RSH, Some(n)) => x.max.checked_shr(n).unwrap_or(0),
+                        (bpf::LSH, Some(n)) if x.max.leading_zeros() >= n => x.max << n,
+                        (bpf::ADD, _) => x.max.saturating_add(y.max),
+                        (bpf::DIV, Some(n @ 1..)) => x.max / n,
+                        (bpf::MOD, Some(n @ 1..)) => x.max.min(n - 1),
                         _ => u32::MAX,
                     },
                     may_fault: x.may_fault || y.may_fault || divides,

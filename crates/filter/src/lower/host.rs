@@ -461,7 +461,8 @@ impl Lower<'_> {
         })
     }
 
-    /// Addresses of DECnet are little-endian, behind a long or a short header, padded or not.
+    /// DECnet addresses are little-endian and follow a long or a short header, with or without
+    /// padding.
     fn decnet(&mut self, q: Qualifiers, text: &str) -> Result<Cond> {
         plain_dir(q.dir)?;
         if let Some(of) = q.of.filter(|of| *of != "host") {

@@ -62,7 +62,7 @@ impl Lower<'_> {
             LTALK => Ok(if proto == ATALK { Cond::True } else { Cond::False }),
             PPP_BSDOS if proto == IP => {
                 let mut any = Cond::False;
-                // Plain, and compressed after Van Jacobson in two ways.
+                // Uncompressed IP, and the two forms of Van Jacobson compression.
                 for kind in [0x21, 0x2d, 0x2f] {
                     any = or(any, self.eq(At::LinkType, 0, 2, kind)?);
                 }
@@ -284,7 +284,7 @@ pub(super) fn juniper(link: u16) -> bool {
     )
 }
 
-/// RFC 1661's numbers for protocols.
+/// The PPP number of a protocol (RFC 1661).
 fn ppp(proto: u32) -> Result<u32> {
     Ok(match proto {
         IP => 0x21,

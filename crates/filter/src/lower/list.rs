@@ -284,7 +284,7 @@ impl Lower<'_> {
 }
 
 impl Addresses {
-    /// Whether all bits behind the prefix are clear.
+    /// Adds a network; returns whether all bits after the prefix are clear.
     fn push(&mut self, address: IpAddr, length: u32) -> bool {
         match address {
             IpAddr::V4(a) => {
@@ -301,7 +301,7 @@ impl Addresses {
     }
 }
 
-/// The bits behind the prefix, if all ranges are networks of one length with gaps between: then a
+/// The bits after the prefix, if all ranges are networks of one length with gaps between: then a
 /// masked address needs one comparison for each, not two.
 fn common_prefix(ranges: &[(u32, u32)]) -> u32 {
     let below = ranges.first().map_or(0, |(low, high)| low ^ high);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_are_as_they_were_written() {
+    fn long_runs_keep_their_meaning() {
         for one in
             ["host 10.0.0.{}", "src net 10.{}.0.0/16", "udp port 80{}", "ip dst host 9.9.9.{}"]
         {

@@ -62,7 +62,7 @@ impl Lower<'_> {
     }
 }
 
-/// Takes the scratch word of the same offset.
+/// Copies the scratch word of the same offset.
 fn keep(offset: &mut Offset, other: Offset) {
     if offset.variable && other.variable && offset.word.is_none() {
         offset.word = other.word;

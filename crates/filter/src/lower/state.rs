@@ -1,4 +1,4 @@
-//! Header offsets, by link type and by what came before in the expression.
+//! Header offsets, which depend on the link type and the preceding part of the expression.
 
 use super::{At, Lower, Result};
 use crate::bpf;
@@ -33,7 +33,8 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(link: u16) -> Result<Self> {
-        // Offsets of the type, the payload, the network layer behind it, with and without SNAP.
+        // Offsets of the type, of the payload, and of the network layer in the payload, with and
+        // without SNAP.
         let (kind, payload, network, no_snap) = match link {
             ARCNET => (2, 6, 0, 0),
             ARCNET_LINUX => (4, 8, 0, 0),
@@ -107,7 +108,7 @@ impl State {
         })
     }
 
-    /// Enters a link layer inside of the payload.
+    /// Enters a link layer inside the payload.
     pub(super) fn push(&mut self, link: u16, header: Offset) {
         self.previous = self.link;
         self.previous_header = self.header;
@@ -203,7 +204,7 @@ impl Lower<'_> {
     /// Sets the variables that offsets of the outermost headers use, if any.
     pub(super) fn prologue(&mut self) -> Result<Vec<Cond>> {
         let outermost = State::new(self.state.outermost)?;
-        // Inside of a tunnel, the outer variables are those from before it.
+        // Inside a tunnel, the outer variables are those from before it.
         let (header, payload) = self.outer.unwrap_or((self.state.header, self.state.payload));
         let mut steps = Vec::new();
         let header_word = match (outermost.header.variable, header.word, payload.word) {
@@ -266,8 +267,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The header of data frames has two bytes more with QoS, and may be padded if radiotap says
-    /// so.
+    /// The header of data frames has two more bytes with QoS, and is padded if the radiotap flag
+    /// says so.
     fn wlan_prologue(&mut self, word: u8, base: Option<ValueId>, steps: &mut Vec<Cond>) {
         let start = base.unwrap_or_else(|| self.values.constant(0));
         let (plain, two) = (self.values.constant(24), self.values.constant(2));

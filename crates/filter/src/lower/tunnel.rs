@@ -1,4 +1,4 @@
-//! Headers inside of headers: what follows in the text refers to the inner ones.
+//! Encapsulation: the rest of the expression refers to the inner headers.
 
 use super::link::{IP, IP6};
 use super::state::Offset;

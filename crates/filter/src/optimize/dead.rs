@@ -32,5 +32,5 @@ pub(crate) fn dead(mut graph: Graph) -> Graph {
         };
     }
     *root = place[*root];
-    graph.tidy()
+    graph.deduplicated()
 }

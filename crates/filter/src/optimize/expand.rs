@@ -1,14 +1,14 @@
 //! Sets as balanced trees of comparisons, for engines without set lookups.
 //!
 //! A few single numbers are compared one by one; more of them, and ranges, are bisected. The same
-//! holds for chains of comparisons of one value with many numbers, whatever their targets.
+//! holds for chains of comparisons of one value with many numbers, independent of their targets.
 
 use crate::bpf;
 use crate::ir::{Block, BlockId, Builder, Graph, REJECT, Step, Test, ValueId, Values};
 
-/// Up to this many exceptions are compared one by one: each comparison takes time, each bisection
-/// an instruction.
-const FEW: usize = 6;
+/// Maximum number of exceptions compared one by one; more are bisected, which costs an instruction
+/// but saves time.
+const MAX_LINEAR: usize = 6;
 /// Chains of at least this many comparisons become a tree.
 const LONG_CHAIN: usize = 12;
 
@@ -82,7 +82,7 @@ struct Tree<'a> {
 /// Trees of at least this many exceptions are large.
 const LARGE: usize = 256;
 
-/// Numbers with another target than most.
+/// Numbers whose target is not the default.
 #[derive(Clone, Copy, Debug)]
 struct Exception {
     low: u32,
@@ -122,23 +122,23 @@ impl<'a> Tree<'a> {
         for (_, to) in pieces {
             match counts.iter().position(|(t, _)| t == to) {
                 Some(at) => counts[at].1 += 1,
-                None if counts.len() < FEW => counts.push((*to, 1)),
+                None if counts.len() < MAX_LINEAR => counts.push((*to, 1)),
                 None => (),
             }
         }
-        let most = counts.iter().max_by_key(|(_, n)| *n).map_or(first.1, |(to, _)| *to);
+        let default_target = counts.iter().max_by_key(|(_, n)| *n).map_or(first.1, |(to, _)| *to);
         let exceptions: Vec<Exception> = pieces
             .iter()
             .enumerate()
-            .filter(|(_, (_, to))| *to != most)
+            .filter(|(_, (_, to))| *to != default_target)
             .map(|(i, (low, to))| {
                 let high = pieces.get(i + 1).map_or(u32::MAX, |(next, _)| next - 1);
                 Exception { low: *low, high, to: *to }
             })
             .collect();
-        let high = self.values.most(value);
+        let high = self.values.max_value(value);
         self.large = exceptions.len() >= LARGE;
-        let id = self.split(value, &exceptions, most, (0, high));
+        let id = self.split(value, &exceptions, default_target, (0, high));
         self.large = false;
         match exceptions.len() {
             0 => self.touch(value, id),
@@ -146,40 +146,46 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The same for values known to lie between two numbers.
+    /// [`decide`](Self::decide) for values known to lie between two bounds.
     fn split(
         &mut self,
         value: ValueId,
         exceptions: &[Exception],
-        most: BlockId,
+        default_target: BlockId,
         bounds: (u32, u32),
     ) -> BlockId {
         let singles = exceptions.iter().all(|e| e.low == e.high);
-        if exceptions.len() <= 1 || singles && exceptions.len() <= FEW {
+        if exceptions.len() <= 1 || singles && exceptions.len() <= MAX_LINEAR {
             return exceptions
                 .iter()
                 .rev()
-                .fold(most, |next, e| self.leaf(value, *e, next, bounds));
+                .fold(default_target, |next, e| self.leaf(value, *e, next, bounds));
         }
         let middle = exceptions.len() / 2;
         let (left, right) = exceptions.split_at(middle);
         let k = right[0].low;
-        let below = self.split(value, left, most, (bounds.0, k - 1));
-        let above = self.split(value, right, most, (k, bounds.1));
+        let below = self.split(value, left, default_target, (bounds.0, k - 1));
+        let above = self.split(value, right, default_target, (k, bounds.1));
         self.test(bpf::JGE, value, k, above, below)
     }
 
-    fn leaf(&mut self, value: ValueId, e: Exception, most: BlockId, bounds: (u32, u32)) -> BlockId {
+    fn leaf(
+        &mut self,
+        value: ValueId,
+        e: Exception,
+        default_target: BlockId,
+        bounds: (u32, u32),
+    ) -> BlockId {
         if e.low == e.high {
-            return self.test(bpf::JEQ, value, e.low, e.to, most);
+            return self.test(bpf::JEQ, value, e.low, e.to, default_target);
         }
         let below = match e.high >= bounds.1 {
             true => e.to,
-            false => self.test(bpf::JGT, value, e.high, most, e.to),
+            false => self.test(bpf::JGT, value, e.high, default_target, e.to),
         };
         match e.low <= bounds.0 {
             true => below,
-            false => self.test(bpf::JGE, value, e.low, below, most),
+            false => self.test(bpf::JGE, value, e.low, below, default_target),
         }
     }
 

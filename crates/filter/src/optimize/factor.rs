@@ -107,9 +107,8 @@ fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, MembershipTest)> {
 /// `None` if the condition may change the value itself.
 fn head(values: &Values, cond: &Cond) -> Option<(ValueId, MembershipTest)> {
     match cond {
-        Cond::All(all) => {
-            bare(values, all.first()?).filter(|(v, _)| values.vars(*v) == 0 || !sets(cond))
-        }
+        Cond::All(all) => bare(values, all.first()?)
+            .filter(|(v, _)| values.vars(*v) == 0 || !sets_variables(cond)),
         other => bare(values, other),
     }
 }
@@ -185,7 +184,7 @@ fn by_head(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
             }
             let bare_next = !matches!(next, Cond::All(_));
             match found {
-                // Bytes that the first alternatives read must be read before.
+                // Bytes read by the first alternatives must be read first.
                 Some(g) if bare_next && matches!(groups[g].1[0], Cond::All(_)) => break,
                 // The first test alone implies the other alternatives.
                 Some(g) if !matches!(groups[g].1[0], Cond::All(_)) => drop(terms.next()),
@@ -260,7 +259,7 @@ fn alike(
     terms: &mut std::iter::Peekable<std::vec::IntoIter<Cond>>,
 ) -> Cond {
     let Cond::All(all) = &first else { return first };
-    let Some(head) = all.first().filter(|_| !sets(&first)).cloned() else { return first };
+    let Some(head) = all.first().filter(|_| !sets_variables(&first)).cloned() else { return first };
     let mut tails = Vec::new();
     while let Some(Cond::All(next)) = terms.peek()
         && next.first() == Some(&head)
@@ -276,11 +275,11 @@ fn alike(
 }
 
 /// Whether a condition sets variables or cannot be compared.
-fn sets(cond: &Cond) -> bool {
+fn sets_variables(cond: &Cond) -> bool {
     match cond {
         Cond::Set(..) | Cond::Code(..) => true,
-        Cond::Not(inner) => sets(inner),
-        Cond::All(all) | Cond::Any(all) => all.iter().any(sets),
+        Cond::Not(inner) => sets_variables(inner),
+        Cond::All(all) | Cond::Any(all) => all.iter().any(sets_variables),
         _ => false,
     }
 }
@@ -313,7 +312,7 @@ struct OfRoot {
 
 fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, MembershipTest, Cond)>, out: &mut Vec<Cond>) {
     let run = std::mem::take(run);
-    // The first occurrence of each value: behind the last of these nothing faults.
+    // The first occurrence of each value: after the last of these nothing faults.
     let mut first: Index<ValueId> = Index::default();
     for (i, (value, ..)) in run.iter().enumerate() {
         let (root, _) = f.values.unmasked(*value);
@@ -353,11 +352,11 @@ fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, MembershipTest, Cond)>, out
             0 | 1 => None,
             _ => under.iter().map(|(v, ranges, _)| unmasked(f.values, root, *v, ranges)).collect(),
         };
-        let sets = match spread {
+        let sets_variables = match spread {
             Some(ranges) => vec![(root, ranges.concat())],
             None => under.into_iter().map(|(value, ranges, _)| (value, ranges)).collect(),
         };
-        for (value, ranges) in sets {
+        for (value, ranges) in sets_variables {
             let set = Set::new(ranges);
             out.push(match set.single() {
                 Some(k) => MembershipTest::One(k).cond(f.values, value),
@@ -438,9 +437,9 @@ fn switch<'a>(
     values: &Values,
     cond: &'a Cond,
 ) -> Option<(ValueId, Vec<(MembershipTest, &'a Cond)>)> {
-    const MOST: usize = 8;
+    const MAX_CASES: usize = 8;
     let Cond::Any(any) = cond else { return None };
-    if any.len() > MOST {
+    if any.len() > MAX_CASES {
         return None;
     }
     let mut cases: Vec<(MembershipTest, &Cond)> = Vec::with_capacity(any.len());

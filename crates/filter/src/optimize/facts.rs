@@ -6,10 +6,10 @@
 use crate::bpf;
 use crate::ir::{BlockId, Node, Set, Step, Test, ValueId, Values};
 
-/// Most facts of a kind: more cost time and decide little.
-const MOST: usize = 32;
-/// Most excluded numbers of a value.
-const MOST_EXCLUDED: usize = 16;
+/// Maximum number of facts of a kind; more would cost time and decide little.
+const MAX_FACTS: usize = 32;
+/// Maximum number of excluded numbers of a value.
+const MAX_EXCLUDED: usize = 16;
 
 /// The possible numbers of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ struct Domain {
     /// Mask of known bits, and their values.
     known: u32,
     bits: u32,
-    /// Sorted.
+    /// Excluded numbers, sorted.
     excluded: Vec<u32>,
 }
 
@@ -30,7 +30,7 @@ impl Domain {
         } else if k == self.high && k > self.low {
             self.high -= 1;
         } else if let Err(at) = self.excluded.binary_search(&k)
-            && self.excluded.len() < MOST_EXCLUDED
+            && self.excluded.len() < MAX_EXCLUDED
         {
             self.excluded.insert(at, k);
         }
@@ -50,7 +50,7 @@ impl Domain {
         let mut excluded: Vec<u32> = keep.iter().copied().chain(more).collect();
         excluded.sort_unstable();
         excluded.dedup();
-        excluded.truncate(MOST_EXCLUDED);
+        excluded.truncate(MAX_EXCLUDED);
         self.excluded = excluded;
         self.low = self.low.min(other.low);
         self.high = self.high.max(other.high);
@@ -62,7 +62,7 @@ impl Domain {
 /// Facts at a point in the graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// By value.
+    /// The domain of each value.
     domains: Vec<(ValueId, Domain)>,
     /// Results of tests; if `plain`, with the block, so that equal tests on two paths to a point
     /// establish nothing there.
@@ -142,13 +142,13 @@ impl Facts {
                     let (low, high) = (*low, *high);
                     if low == 0 && high < u32::MAX {
                         self.narrow(values, *value, high + 1, u32::MAX);
-                    } else if high >= values.most(*value) && low > 0 {
+                    } else if high >= values.max_value(*value) && low > 0 {
                         self.narrow(values, *value, 0, low - 1);
                     } else if low == high {
                         self.exclude(values, *value, low);
                     }
                 } else {
-                    for (low, high) in set.ranges().iter().take(MOST_EXCLUDED) {
+                    for (low, high) in set.ranges().iter().take(MAX_EXCLUDED) {
                         if low == high {
                             self.exclude(values, *value, *low);
                         }
@@ -187,7 +187,7 @@ impl Facts {
     }
 
     fn learn_other(&mut self, test: Test, held: bool) {
-        if self.tests.len() < MOST && !self.tests.contains(&(test, held, 0)) {
+        if self.tests.len() < MAX_FACTS && !self.tests.contains(&(test, held, 0)) {
             self.tests.push((test, held, 0));
         }
     }
@@ -225,9 +225,9 @@ impl Facts {
     fn domain_mut(&mut self, values: &Values, id: ValueId) -> Option<&mut Domain> {
         let at = match self.domains.binary_search_by_key(&id, |(id, _)| *id) {
             Ok(at) => at,
-            Err(_) if self.domains.len() >= MOST => return None,
+            Err(_) if self.domains.len() >= MAX_FACTS => return None,
             Err(at) => {
-                let high = values.most(id);
+                let high = values.max_value(id);
                 let all = Domain { low: 0, high, known: 0, bits: 0, excluded: Vec::new() };
                 self.domains.insert(at, (id, all));
                 at
@@ -258,7 +258,7 @@ impl Facts {
                 self.touch(values, a);
                 self.touch(values, b);
                 if matches!(op, bpf::DIV | bpf::MOD)
-                    && self.divided.len() < MOST
+                    && self.divided.len() < MAX_FACTS
                     && !self.divided.contains(&id)
                 {
                     self.divided.push(id);
@@ -271,7 +271,7 @@ impl Facts {
     fn found(&mut self, base: Option<ValueId>, end: u64) {
         match self.present.iter().position(|(b, _)| *b == base) {
             Some(at) => self.present[at].1 = end.max(self.present[at].1),
-            None if self.present.len() < MOST => self.present.push((base, end)),
+            None if self.present.len() < MAX_FACTS => self.present.push((base, end)),
             None => (),
         }
     }
@@ -328,12 +328,12 @@ impl Facts {
         }
     }
 
-    /// The known result of a step, whatever bytes are present.
+    /// The known result of a step, independent of the bytes present.
     pub(crate) fn decide(&self, values: &Values, step: &Step) -> Option<bool> {
         if self.idle(values, step) { self.sure(values, step) } else { None }
     }
 
-    /// The known result of a step if the bytes it reads are present.
+    /// The known result of a step, given that the bytes it reads are present.
     pub(crate) fn sure(&self, values: &Values, step: &Step) -> Option<bool> {
         match step {
             Step::Test(test) => self.decide_test(values, *test),
@@ -361,13 +361,13 @@ impl Facts {
         match (self.number(values, id), self.domain(id)) {
             (Some(k), _) => (k, k),
             (None, Some(domain)) => (domain.low, domain.high),
-            (None, None) => (0, values.most(id)),
+            (None, None) => (0, values.max_value(id)),
         }
     }
 
     /// Whether a value cannot be a number.
     fn never(&self, values: &Values, id: ValueId, k: u32) -> bool {
-        if k > values.most(id) || self.domain(id).is_some_and(|d| d.excludes(k)) {
+        if k > values.max_value(id) || self.domain(id).is_some_and(|d| d.excludes(k)) {
             return true;
         }
         let (root, mask) = values.unmasked(id);

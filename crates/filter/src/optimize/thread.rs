@@ -1,4 +1,4 @@
-//! Jump threading: along each edge, the facts established before it decide the tests behind it.
+//! Jump threading: along each edge, the facts established before it decide the tests after it.
 //!
 //! A test is skipped only if its bytes are known to be present, or if the packet is rejected in any
 //! case: verdicts on short packets do not change.
@@ -6,11 +6,11 @@
 use super::facts::Facts;
 use crate::ir::{BlockId, Graph, REJECT, Step};
 
-/// Most rounds over the graph; a round that changes nothing is the last.
+/// Maximum number of rounds over the graph; a round that changes nothing is the last.
 const MAX_ROUNDS: usize = 32;
-/// Most steps of an edge in a round.
+/// Maximum number of steps of an edge in a round.
 const MAX_STEPS: usize = 64;
-/// Most blocks visited in all rounds: large graphs get fewer rounds.
+/// Maximum number of blocks visited in all rounds: large graphs get fewer rounds.
 const MAX_WORK: usize = 1 << 13;
 
 /// Shortens the paths of a graph.
@@ -19,7 +19,7 @@ pub(crate) fn thread(mut graph: Graph) -> Graph {
     for _ in 0..MAX_ROUNDS {
         work += graph.blocks.len();
         let changed = round(&mut graph, &Facts::default());
-        graph = graph.tidy();
+        graph = graph.deduplicated();
         if !changed || work > MAX_WORK {
             break;
         }
@@ -33,7 +33,7 @@ pub(crate) fn thread(mut graph: Graph) -> Graph {
 pub(crate) fn contradicts(mut graph: Graph) -> bool {
     for _ in 0..MAX_ROUNDS {
         let changed = round(&mut graph, &Facts::plain());
-        graph = graph.tidy();
+        graph = graph.deduplicated();
         if graph.rejects_all() || !changed {
             break;
         }

@@ -13,11 +13,11 @@ use crate::{Dialect, Options, compile};
 pub struct Disagreement {
     /// The stage before.
     pub before: &'static str,
-    /// The stage behind it.
+    /// The stage after it.
     pub after: &'static str,
     /// Whether the packet matches in the stage before.
     pub before_matches: bool,
-    /// The packet, as far as it was captured.
+    /// The captured bytes of the packet.
     pub packet: Vec<u8>,
     /// Its length on the wire.
     pub wire: u32,
@@ -55,7 +55,7 @@ pub fn check(
     check_as(Dialect::Libpcap, text, link_type, names, rounds, seed, samples)
 }
 
-/// As [`check()`], for an expression in a dialect.
+/// Like [`check()`], for an expression in a dialect.
 ///
 /// # Errors
 /// The first disagreement.

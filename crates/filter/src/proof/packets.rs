@@ -1,4 +1,4 @@
-//! Packets that reach deep into a program.
+//! Packets that satisfy many tests of a program.
 
 use super::Random;
 use crate::bpf::{
@@ -6,8 +6,8 @@ use crate::bpf::{
     MSH, OR, Program, RET, RSH, ST, SUB, TAX, X, alu, load,
 };
 
-/// Longest generated packet.
-const LONGEST: usize = 256;
+/// Maximum length of a generated packet, in bytes.
+const MAX_LEN: usize = 256;
 
 /// Generates packets for a program: each comparison of packet bytes is satisfied half of the time.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ struct Traced {
 struct Trace {
     /// The furthest byte that the program read.
     reach: usize,
-    /// Comparisons of bytes: offset, size, wanted number and relevant bits.
-    wishes: Vec<(usize, usize, u32, u32)>,
+    /// Comparisons of bytes: offset, size, required number and mask of relevant bits.
+    comparisons: Vec<(usize, usize, u32, u32)>,
 }
 
 impl Prober {
@@ -45,24 +45,24 @@ impl Prober {
     /// most the length. `sample` is an optional packet to start from.
     pub fn packet(&mut self, program: &Program, sample: Option<&[u8]>) -> (Vec<u8>, u32, usize) {
         let mut data: Vec<u8> = match (sample, self.random.below(4)) {
-            (Some(sample), 0..3) => sample.iter().take(LONGEST).copied().collect(),
-            (_, 0) => vec![0; LONGEST],
-            (_, 1) => vec![0xff; LONGEST],
-            _ => (0..LONGEST).map(|_| self.random.bits() as u8).collect(),
+            (Some(sample), 0..3) => sample.iter().take(MAX_LEN).copied().collect(),
+            (_, 0) => vec![0; MAX_LEN],
+            (_, 1) => vec![0xff; MAX_LEN],
+            _ => (0..MAX_LEN).map(|_| self.random.bits() as u8).collect(),
         };
-        data.resize(LONGEST, 0);
+        data.resize(MAX_LEN, 0);
         self.wire = match self.random.below(4) {
             0 => self.random.number(),
-            _ => LONGEST as u32,
+            _ => MAX_LEN as u32,
         };
         let mut reach = 0;
         for _ in 0..self.random.below(24) {
             let trace = trace(program, &data, self.wire);
             reach = trace.reach;
-            if trace.wishes.is_empty() {
+            if trace.comparisons.is_empty() {
                 break;
             }
-            let (at, size, wanted, mask) = *self.random.of(&trace.wishes);
+            let (at, size, wanted, mask) = *self.random.of(&trace.comparisons);
             let near = match self.random.below(8) {
                 0 => wanted.wrapping_add(1),
                 1 => wanted.wrapping_sub(1),
@@ -82,7 +82,7 @@ impl Prober {
         } else {
             reach = reach.max(trace(program, &data, self.wire).reach);
         }
-        (data, self.wire, reach.min(LONGEST))
+        (data, self.wire, reach.min(MAX_LEN))
     }
 }
 
@@ -92,7 +92,7 @@ fn trace(program: &Program, data: &[u8], wire: u32) -> Trace {
     let insns = program.insns();
     let (mut a, mut x) = (Traced::default(), Traced::default());
     let mut memory = [Traced::default(); MEMORY];
-    let mut out = Trace { reach: 0, wishes: Vec::new() };
+    let mut out = Trace { reach: 0, comparisons: Vec::new() };
     let plain = |value| Traced { value, ..Traced::default() };
     let mut at = 0;
     for _ in 0..MAX_STEPS {
@@ -151,7 +151,7 @@ fn trace(program: &Program, data: &[u8], wire: u32) -> Trace {
                         JSET => unshifted(operand, a.shift) & a.mask,
                         _ => a.mask,
                     };
-                    out.wishes.push((from, size, unshifted(wanted, a.shift), mask));
+                    out.comparisons.push((from, size, unshifted(wanted, a.shift), mask));
                 }
                 let holds = match code & 0xf0 {
                     JEQ => a.value == operand,
@@ -170,7 +170,7 @@ fn trace(program: &Program, data: &[u8], wire: u32) -> Trace {
     out
 }
 
-/// The bits before a left shift, or a right shift if negative.
+/// Reverses a left shift, or a right shift if `shift` is negative.
 fn unshifted(bits: u32, shift: i32) -> u32 {
     let by = shift.unsigned_abs();
     if shift >= 0 { bits.checked_shr(by).unwrap_or(0) } else { bits.checked_shl(by).unwrap_or(0) }
@@ -182,7 +182,7 @@ mod tests {
     use crate::{NoNames, Options, compile};
 
     #[test]
-    fn packets_meet_what_programs_ask_for() {
+    fn packets_satisfy_comparisons() {
         for text in [
             "tcp port 80",
             "ip6 and udp port 53",

@@ -5,15 +5,15 @@ use crate::ir::{Node, Test, ValueId, Values};
 
 /// The contents of the registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct Registers {
     a: Option<ValueId>,
     x: Option<ValueId>,
     /// The variable that the accumulator was just stored to.
     stored: Option<u8>,
 }
 
-impl Held {
-    /// The contents that two joining paths agree on.
+impl Registers {
+    /// The contents that are equal on two joining paths.
     pub(super) fn meet(self, other: Self) -> Self {
         Self {
             a: self.a.filter(|_| self.a == other.a),
@@ -28,7 +28,7 @@ impl Held {
 pub(super) struct Emit<'a> {
     values: &'a Values,
     out: Vec<Insn>,
-    held: Held,
+    held: Registers,
     temps: u8,
     /// Variables use this scratch word and those above.
     vars: u8,
@@ -36,12 +36,12 @@ pub(super) struct Emit<'a> {
 
 impl<'a> Emit<'a> {
     /// Appends to existing instructions.
-    pub(super) fn new(values: &'a Values, out: Vec<Insn>, held: Held, vars: u8) -> Self {
+    pub(super) fn new(values: &'a Values, out: Vec<Insn>, held: Registers, vars: u8) -> Self {
         Self { values, out, held, temps: 0, vars }
     }
 
     /// The instructions, and the register contents after them.
-    pub(super) fn finish(self) -> (Vec<Insn>, Held) {
+    pub(super) fn finish(self) -> (Vec<Insn>, Registers) {
         (self.out, self.held)
     }
 
@@ -53,7 +53,7 @@ impl<'a> Emit<'a> {
         self.load_a(value)?;
         self.push(bpf::ST, u32::from(var));
         let stays = |held: Option<ValueId>| held.filter(|v| !self.values.mentions(*v, var));
-        self.held = Held { a: stays(self.held.a), x: stays(self.held.x), stored: Some(var) };
+        self.held = Registers { a: stays(self.held.a), x: stays(self.held.x), stored: Some(var) };
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl<'a> Emit<'a> {
     pub(super) fn code(&mut self, insns: &[Insn], k: u32) {
         self.out.extend_from_slice(insns);
         self.push(bpf::JMP | bpf::JEQ, k);
-        self.held = Held::default();
+        self.held = Registers::default();
     }
 
     /// Compares the accumulator, whatever value it holds.

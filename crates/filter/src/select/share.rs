@@ -1,4 +1,5 @@
-//! Merging blocks that compare the accumulator, whatever value it holds, with the same number.
+//! Merging of blocks that compare the accumulator with the same number, though it holds different
+//! values.
 //!
 //! `portrange 25-53` tests the port of IPv4 and of IPv6, which are at different offsets: `port >=
 //! 25` must load one or the other, but `port <= 53` finds it in the accumulator either way.
@@ -32,7 +33,7 @@ pub(super) fn share(graph: &Graph) -> Option<(Graph, Vec<bool>)> {
     let mut first: HashMap<_, BlockId> = HashMap::new();
     let mut one: Vec<BlockId> = (0..graph.blocks.len()).collect();
     let mut as_is = vec![false; graph.blocks.len()];
-    // Blocks with the same targets come behind them: chains merge from their ends.
+    // Blocks follow their targets, so chains merge from their ends.
     for (id, block) in graph.blocks.iter().enumerate().filter(|(id, _)| loaded[*id]) {
         if let Some((op, _, k)) = compared(id) {
             let same = *first.entry((op, k, one[block.yes], one[block.no])).or_insert(id);

@@ -8,8 +8,8 @@ use crate::ast::{Arith, Expr, Join, Primitive, Relation};
 use crate::error::Span;
 
 impl Compiled {
-    /// The syntax tree: a line for each node, indented by depth. Leaves have their byte position in
-    /// the text behind `@`.
+    /// The syntax tree: a line for each node, indented by depth. Leaves have their byte offset in
+    /// the text after `@`.
     pub fn ast(&self) -> String {
         let mut out = String::new();
         match self.tree() {
@@ -28,7 +28,7 @@ fn expression(expr: &Expr, depth: usize, out: &mut String) {
             expression(inner, depth + 1, out);
         }
         Expr::Chain(first, rest) => {
-            // From the left, whatever the operators: a run of the same operator is one line.
+            // Left-associative for all operators; a run of the same operator is one line.
             let _ = writeln!(out, "{indent}chain");
             expression(first, depth + 1, out);
             for (join, next) in rest {

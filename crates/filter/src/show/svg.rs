@@ -6,19 +6,19 @@ use std::fmt::Write;
 use super::listing::step;
 use crate::ir::{ACCEPT, Graph, Step};
 
-/// Larger graphs are drawn up to this number of blocks.
-const MOST: usize = 400;
+/// Maximum number of drawn blocks.
+const MAX_BLOCKS: usize = 400;
 const CHAR: usize = 7;
 const HIGH: usize = 26;
 const GAP: usize = 24;
 const LAYER: usize = 70;
-/// Longer labels are truncated.
-const LONGEST: usize = 48;
+/// Maximum length of a label in characters; longer ones are truncated.
+const MAX_LABEL: usize = 48;
 
 impl Graph {
     /// A drawing: solid lines where a test holds, dashed ones where it does not.
     pub fn to_svg(&self) -> String {
-        let order: Vec<usize> = self.order().into_iter().take(MOST).collect();
+        let order: Vec<usize> = self.order().into_iter().take(MAX_BLOCKS).collect();
         let shown = |id: usize| order.contains(&id);
         let next = |id: usize| {
             let block = &self.blocks[id];
@@ -45,7 +45,7 @@ impl Graph {
             .iter()
             .map(|id| {
                 let full = step(&self.values, &self.blocks[*id].step);
-                let mut text: String = full.chars().take(LONGEST).collect();
+                let mut text: String = full.chars().take(MAX_LABEL).collect();
                 if text.len() < full.len() {
                     text.push('…');
                 }

@@ -28,7 +28,7 @@ impl Resolver for Names {
     }
 }
 
-/// The strings of a line of JSON under a key: one, or those of a list.
+/// The string or list of strings under a key in a line of JSON.
 pub(crate) fn strings(json: &str, key: &str) -> Vec<String> {
     let Some(at) = json.find(&format!("\"{key}\":")) else {
         return Vec::new();

@@ -4,7 +4,8 @@ use gannet_filter::{NoNames, Options, compile, dlt};
 
 use super::data::cases;
 
-/// Expressions of which at least one compiles where a feature is supported, and none otherwise.
+/// Features with expressions: at least one of them compiles if the feature is supported, and none
+/// otherwise.
 const FEATURES: &[(&str, &[&str])] = &[
     ("link_proto", &["link proto 0x800", "ip", "link proto 6"]),
     ("link_broadcast", &["link broadcast"]),
@@ -41,7 +42,7 @@ fn entries(json: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn link_types_support_what_libpcap_says_they_do() {
+fn link_types_support_the_features_of_libpcap() {
     let Some(table) = cases("features.json") else {
         eprintln!("skipped: no table: set GANNET_SHARED to where filters/features.json lies");
         return;

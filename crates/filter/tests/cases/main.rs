@@ -20,7 +20,7 @@ fn attempt(json: &str, names: &Names) -> Result<Program, String> {
         .map_err(|e| e.message().to_owned())
 }
 
-/// The numbers of a list under a key, as whether they are zero.
+/// The numbers of a list under a key, each as `true` if it is not zero.
 fn numbers(json: &str, key: &str) -> Vec<bool> {
     let Some((_, rest)) = json.split_once(&format!("\"{key}\": [")) else { return Vec::new() };
     let list = rest.split(']').next().unwrap();
@@ -117,7 +117,7 @@ fn the_published_cases() {
         }
     }
     let percent = |part: usize, whole: usize| part as f64 * 100.0 / whole.max(1) as f64;
-    held(&[
+    check_percentages(&[
         ("accepted", percent(accepted, all)),
         ("refused", percent(refused, bad)),
         ("message", percent(told, bad)),
@@ -128,7 +128,7 @@ fn the_published_cases() {
 }
 
 /// Fails if a percentage fell below the stored one.
-fn held(now: &[(&str, f64)]) {
+fn check_percentages(now: &[(&str, f64)]) {
     for (name, value) in now {
         eprintln!("{name} {value:.2}");
     }

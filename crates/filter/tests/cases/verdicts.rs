@@ -1,5 +1,5 @@
 //! gannet's program compared with libpcap's, on packets of real captures and on generated ones that
-//! reach deep into both programs, truncated to every length.
+//! satisfy many tests of both programs, truncated to every length.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use gannet_filter::{Program, compile, dlt};
 
 use super::data::{cases, names, options, shared, string, strings};
 
-/// Packets of each link type, taken in turns from the captures that have it.
+/// Number of packets of each link type, taken in turn from the captures that have it.
 const PACKETS: usize = 600;
-/// Packets of one capture.
-const OF_ONE: usize = 40;
+/// Maximum number of packets from one capture.
+const MAX_PER_CAPTURE: usize = 40;
 
 /// Packets and their lengths on the wire.
 type Packets = Vec<(Vec<u8>, u32)>;
@@ -41,9 +41,9 @@ fn samples() -> HashMap<u16, Packets> {
         let Ok(mut reader) = gannet_capture::Reader::open(&file) else { continue };
         let mut taken = 0;
         while let Ok(Some(batch)) = reader.next_batch()
-            && taken < OF_ONE
+            && taken < MAX_PER_CAPTURE
         {
-            for packet in batch.iter().take(OF_ONE - taken) {
+            for packet in batch.iter().take(MAX_PER_CAPTURE - taken) {
                 taken += 1;
                 let of = out.entry(dlt::of_file(packet.link_type.0)).or_default();
                 if of.len() < PACKETS {
@@ -107,5 +107,8 @@ fn verdicts_are_those_of_libpcap() {
     }
     eprintln!("{runs} verdicts compared");
     let percent = |part: usize| part as f64 * 100.0 / all as f64;
-    super::held(&[("same verdicts", percent(same)), ("same on cut packets", percent(same_cut))]);
+    super::check_percentages(&[
+        ("same verdicts", percent(same)),
+        ("same on cut packets", percent(same_cut)),
+    ]);
 }

@@ -1,10 +1,10 @@
-//! The fuzz targets take any bytes without a panic: some inputs for each, in every run of the tests. `cargo xtask fuzz`
-//! searches for more.
+//! The fuzz targets process arbitrary bytes without a panic: every run of the tests tries some
+//! inputs for each. `cargo xtask fuzz` searches for more.
 
-// Where a target is a program, libFuzzer brings its `main`.
+// In a fuzzing build, libFuzzer provides the `main` of a target.
 #![allow(unused_attributes)]
 
-/// Targets call libFuzzer's macro; here it makes a function.
+/// Targets call libFuzzer's macro, which this crate replaces by one that defines a function.
 extern crate gannet_fuzz_support as libfuzzer_sys;
 
 mod list;

@@ -5,10 +5,10 @@ use std::io;
 
 use flate2::Crc;
 
-/// The trailer of a member, and its position.
+/// The trailer of a member, to be verified, and its position.
 #[derive(Clone, Copy, Debug)]
-pub struct Due {
-    /// Bytes decompressed before it since [`Checker`] began.
+pub struct Trailer {
+    /// Bytes decompressed before it since the [`Checker`] was created.
     pub(super) at: u64,
     /// Checksum (lower half) and length (upper half).
     pub(super) stored: u64,
@@ -16,7 +16,7 @@ pub struct Due {
     pub(super) used: u64,
 }
 
-/// Verifies checksums in another thread than the one that decompresses.
+/// Verifies checksums in a thread other than the one that decompresses.
 #[derive(Debug)]
 pub struct Checker {
     crc: Crc,
@@ -29,18 +29,24 @@ impl Checker {
         Self { crc, seen: 0 }
     }
 
-    /// Takes the next decompressed bytes and the trailers within them.
+    /// Adds the next decompressed bytes and verifies the trailers within them.
     ///
     /// # Errors
     /// A checksum or a length that differs, with the number of bytes before it.
-    pub fn see(&mut self, mut bytes: &[u8], dues: &[Due]) -> Result<(), (usize, io::Error)> {
+    pub fn update(
+        &mut self,
+        mut bytes: &[u8],
+        trailers: &[Trailer],
+    ) -> Result<(), (usize, io::Error)> {
         let all = bytes.len();
-        for due in dues {
-            let before = usize::try_from(due.at.saturating_sub(self.seen)).unwrap_or(usize::MAX);
+        for trailer in trailers {
+            let before =
+                usize::try_from(trailer.at.saturating_sub(self.seen)).unwrap_or(usize::MAX);
             let (of_it, rest) = bytes.split_at(before.min(bytes.len()));
             self.add(of_it);
             bytes = rest;
-            check(&self.crc, due.stored, due.used).map_err(|error| (all - rest.len(), error))?;
+            check(&self.crc, trailer.stored, trailer.used)
+                .map_err(|error| (all - rest.len(), error))?;
             self.crc.reset();
         }
         self.add(bytes);
@@ -59,17 +65,17 @@ pub(super) fn check(crc: &Crc, stored: u64, used: u64) -> io::Result<()> {
     if sum != crc.sum() {
         let what =
             format!("what came out has the checksum {:08x} and should have {sum:08x}", crc.sum());
-        return Err(damaged(&what, used));
+        return Err(damaged_error(&what, used));
     }
     if length != crc.amount() {
         let amount = crc.amount();
         let what = format!("{amount} bytes (modulo 4 GiB) came out and should be {length}");
-        return Err(damaged(&what, used));
+        return Err(damaged_error(&what, used));
     }
     Ok(())
 }
 
-pub(super) fn damaged(what: &dyn fmt::Display, used: u64) -> io::Error {
+pub(super) fn damaged_error(what: &dyn fmt::Display, used: u64) -> io::Error {
     let what = format!("{what}, before byte {used} of the file");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }

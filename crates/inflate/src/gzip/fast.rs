@@ -15,13 +15,13 @@ use super::table::LITERALS;
 const INPUT: usize = 32;
 
 /// Output that a round may write: three literals, the longest match, and the bytes beyond its end.
-const OUTPUT: usize = 3 + 258 + BEYOND;
+const OUTPUT: usize = 3 + 258 + OVERRUN;
 
-/// Bytes copied at a time: most matches are no longer, and copying twice as many was no faster.
+/// Bytes copied at a time. Most matches are no longer, and copying twice as many was no faster.
 const WIDE: usize = 16;
 
 /// Bytes that a copy may write beyond the end of a match.
-const BEYOND: usize = WIDE;
+const OVERRUN: usize = WIDE;
 
 /// Decodes symbols while input and output are far from their ends. Returns `None` if they never
 /// were, otherwise whether the block has ended.
@@ -45,7 +45,7 @@ pub(super) fn symbols(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<Option
     rounds(inflate, run).map(Some)
 }
 
-/// The same code compiled for processors with BMI2 shifts and 32-byte copies.
+/// [`rounds`] compiled for processors with BMI2 shifts and 32-byte copies.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 fn modern(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
@@ -110,7 +110,7 @@ impl<const BITS: u32> First<BITS> {
     /// # Safety
     /// The table is still alive.
     #[inline(always)]
-    unsafe fn look(self, bits: &Bits) -> u32 {
+    unsafe fn lookup(self, bits: &Bits) -> u32 {
         const { assert!(size_of::<u32>() == 1 << SPARE) };
         let at = bits.bits & ((1 << BITS) - 1) << SPARE;
         // SAFETY: the offset is a multiple of an entry's size, and the table has an entry for each
@@ -119,7 +119,8 @@ impl<const BITS: u32> First<BITS> {
     }
 }
 
-/// Rounds of up to three literals and a match, while there is room for another.
+/// Decodes rounds of up to three literals and a match, while input and output have space for
+/// another.
 #[inline(always)]
 fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
     let (literals, distances) = (&inflate.literals, &inflate.distances);
@@ -162,16 +163,16 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             }
         };
     }
-    macro_rules! look {
+    macro_rules! lookup {
         ($table:expr) => {
             // SAFETY: the tables are borrowed.
-            unsafe { $table.look(&bits) }
+            unsafe { $table.lookup(&bits) }
         };
     }
-    // Each code is looked up before the refill behind it: its bits are in the buffer already, so
-    // the lookup does not wait for the input.
+    // Each code is looked up before the refill that follows it: its bits are in the buffer already,
+    // so the lookup does not wait for the input.
     refill!();
-    let mut entry = look!(first);
+    let mut entry = lookup!(first);
     let ended = loop {
         if from > last_in || to.cast_const() > last_out.cast_const() {
             break Ok(false);
@@ -179,14 +180,14 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         refill!();
         if entry & table::LITERAL != 0 {
             literal!(entry);
-            entry = look!(first);
+            entry = lookup!(first);
             if entry & table::LITERAL != 0 {
                 literal!(entry);
-                entry = look!(first);
+                entry = lookup!(first);
                 if entry & table::LITERAL != 0 {
                     literal!(entry);
                     // At least 21 bits remain.
-                    entry = look!(first);
+                    entry = lookup!(first);
                     continue;
                 }
             }
@@ -199,7 +200,7 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             if entry & table::LITERAL != 0 {
                 literal!(entry);
                 // At least 17 bits remain.
-                entry = look!(first);
+                entry = lookup!(first);
                 continue;
             }
             if entry & table::SPECIAL != 0 {
@@ -210,7 +211,7 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         let length = table::number(entry, bits.next()) as usize;
         bits.take(entry);
         // A length takes at most 20 bits, so 12 remain, enough for a first lookup.
-        let mut far = look!(first_distances);
+        let mut far = lookup!(first_distances);
         refill!();
         if far & table::SPECIAL != 0 {
             if far & table::SECOND != 0 {
@@ -223,13 +224,13 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         let distance = table::number(far, bits.next()) as usize;
         bits.take(far);
         // At least 26 bits remain.
-        entry = look!(first);
+        entry = lookup!(first);
         if distance > to as usize - begin as usize {
             break Err(Damage::Distance);
         }
         // SAFETY: the check above proved that `distance` bytes precede `to`, and no base is 0. A
-        // round begins with `to` at most `last_out`, so behind three literals there is room for the
-        // longest match, 258 bytes, and for what copies write beyond it.
+        // round begins with `to` at most `last_out`, so after three literals there is space for the
+        // longest match, 258 bytes, and for the bytes that copies write beyond it.
         unsafe {
             copy(to, distance, length);
             to = to.add(length);
@@ -247,7 +248,7 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
 /// overlap.
 ///
 /// # Safety
-/// `distance` bytes before `to` can be read, `length` and [`BEYOND`] more from it on can be read
+/// `distance` bytes before `to` can be read, `length` and [`OVERRUN`] more from it on can be read
 /// and written, all within one buffer; `distance` is not 0.
 #[inline(always)]
 unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
@@ -258,7 +259,7 @@ unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
         // the distance, until it is as wide as a copy.
         let mut period = distance;
         while period < WIDE && to < end {
-            // SAFETY: `to` is before `end`; of the bytes written behind it only the first `period`
+            // SAFETY: `to` is before `end`; only the first `period` of the bytes written after it
             // count.
             unsafe {
                 wide(from, to);
@@ -271,8 +272,8 @@ unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
         }
     }
     loop {
-        // SAFETY: `to` is before `end`, so the copy ends before `BEYOND` behind that; it reads only
-        // bytes before those it writes.
+        // SAFETY: `to` is before `end`, so the copy ends less than `OVERRUN` after `end`; it reads
+        // only bytes before those it writes.
         unsafe {
             wide(from, to);
             (from, to) = (from.add(WIDE), to.add(WIDE));

@@ -13,17 +13,17 @@ use super::table::PRECODE_BITS;
 /// The order of the code length codes in the input.
 const PRECODE_ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// The most literal/length codes and distance codes that a block may describe.
-const MOST: (usize, usize) = (286, 30);
+/// Maximum numbers of literal/length codes and of distance codes that a block may describe.
+const MAX_CODES: (usize, usize) = (286, 30);
 
 /// The progress of [`Inflate::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes of input consumed.
     pub used: usize,
-    /// Bytes that were written.
-    pub made: usize,
-    /// Why it stopped.
+    /// Bytes of output written.
+    pub written: usize,
+    /// Why decompression stopped.
     pub stop: Stop,
 }
 
@@ -32,7 +32,7 @@ pub struct Step {
 pub enum Stop {
     /// All input is used up.
     Input,
-    /// The room for output is used up.
+    /// The output is full.
     Output,
     /// A block is next, where [`Inflate::stop_at_block`] requested to stop.
     Block,
@@ -53,7 +53,7 @@ enum State {
     Counts,
     /// The lengths of the code length codes, this many of which are known.
     Precode(usize),
-    /// The code lengths, this many of which are known.
+    /// The literal/length and distance code lengths, this many of which are known.
     Lengths(usize),
     Symbols,
     /// The distance of a match of this length.
@@ -63,7 +63,7 @@ enum State {
     End,
 }
 
-/// Decompresses one DEFLATE stream, piece by piece.
+/// Decompresses one DEFLATE stream incrementally.
 ///
 /// It keeps no copy of its output: the caller keeps the last [`HISTORY`] bytes before the write
 /// position.
@@ -75,20 +75,22 @@ enum State {
 /// let packed = [0x4b, 0x84, 0x01, 0x00];
 /// let mut text = [0; 16];
 /// let step = Inflate::new().step(&packed, &mut text, 0)?;
-/// assert_eq!((&text[..step.made], step.stop), (&b"aaaaaaaaa"[..], Stop::End));
+/// assert_eq!((&text[..step.written], step.stop), (&b"aaaaaaaaa"[..], Stop::End));
 /// # Ok::<(), gannet_inflate::gzip::Damage>(())
 /// ```
 #[derive(Debug)]
 pub struct Inflate {
-    /// Bits consumed from the input and not yet used, the next one lowest; zero above `count`.
+    /// Bit buffer: bits consumed from the input and not yet used, the next one lowest; zero above
+    /// `count`.
     pub(super) bits: u64,
     pub(super) count: u32,
     state: State,
     /// Whether the block is the last one.
     last: bool,
-    /// Bytes written so far, up to the longest distance.
+    /// Number of output bytes that a match may refer to, at most [`HISTORY`].
     reach: usize,
-    /// Bytes to write before it stops at a block, and the write position of this step where that is.
+    /// Output bytes left before decompression stops at a block, and the write position in the
+    /// current step where that count reaches 0.
     until_block: usize,
     block_at: usize,
     /// Numbers of literal/length codes, distance codes and code length codes.
@@ -131,7 +133,8 @@ impl Inflate {
         (self.bits, self.count, self.state, self.last, self.reach) = (0, 0, State::Block, false, 0);
     }
 
-    /// Stops with [`Stop::Block`] at the first block behind this many further bytes, and no more after that.
+    /// Stops with [`Stop::Block`] at the first block that begins after this many further output
+    /// bytes, and at no block after that.
     pub(crate) fn stop_at_block(&mut self, after: usize) {
         self.until_block = after;
     }
@@ -141,13 +144,14 @@ impl Inflate {
         self.reach
     }
 
-    /// Bits that were consumed from the input and belong to what comes next.
+    /// Number of bits that were consumed from the input and not yet decoded.
     pub(crate) fn unused_bits(&self) -> u32 {
         self.count
     }
 
-    /// Continues within a stream, at the beginning of a block: with the unused bits of the byte that it begins in, and
-    /// this many bytes before the write position.
+    /// Continues within a stream, at the beginning of a block. `byte` is the byte in which the
+    /// block begins, of which `used_bits` bits are already used; `reach` bytes of history precede
+    /// the write position.
     pub(crate) fn resume(&mut self, byte: u8, used_bits: u8, reach: usize) {
         self.reset();
         if (1..8).contains(&used_bits) {
@@ -159,7 +163,7 @@ impl Inflate {
     /// Decompresses `input` into `output[at..]` until one of them or the stream ends.
     ///
     /// The last [`HISTORY`] bytes written before, or all of them if fewer, must precede `at`. Bytes
-    /// behind the first [`Step::made`] may be overwritten with anything.
+    /// after the first [`Step::written`] may be overwritten with arbitrary data.
     ///
     /// # Errors
     /// The stream is invalid. Output of this step before the damage is lost; see
@@ -171,7 +175,7 @@ impl Inflate {
         }
     }
 
-    /// As [`Inflate::step`], and returns the progress before the damage.
+    /// Like [`Inflate::step`], but returns the progress before the damage along with it.
     pub fn step_until(
         &mut self,
         input: &[u8],
@@ -182,13 +186,13 @@ impl Inflate {
         let mut run = Run { begin: at - self.reach.min(at), input, used: 0, output, at };
         self.block_at = at.saturating_add(self.until_block);
         let stopped = self.run(&mut run);
-        let (mut used, made) = (run.used, run.at - at);
+        let (mut used, written) = (run.used, run.at - at);
         self.until_block = match stopped {
             Ok(Stop::Block) => usize::MAX,
             _ if self.until_block == usize::MAX => usize::MAX,
-            _ => self.until_block.saturating_sub(made),
+            _ => self.until_block.saturating_sub(written),
         };
-        self.reach = (self.reach + made).min(HISTORY);
+        self.reach = (self.reach + written).min(HISTORY);
         let stop = *stopped.as_ref().unwrap_or(&Stop::End);
         if stop != Stop::Input {
             // Whole bytes that were read ahead are returned; those of earlier steps belong to the
@@ -198,7 +202,7 @@ impl Inflate {
             self.count -= 8 * back as u32;
             self.bits &= !(u64::MAX << self.count);
         }
-        (Step { used, made, stop }, stopped.err())
+        (Step { used, written, stop }, stopped.err())
     }
 
     fn run(&mut self, run: &mut Run<'_>) -> Result<Stop, Damage> {
@@ -250,7 +254,7 @@ impl Inflate {
                     let literals = self.take(5) as usize + 257;
                     let distances = self.take(5) as usize + 1;
                     let precodes = self.take(4) as usize + 4;
-                    if literals > MOST.0 || distances > MOST.1 {
+                    if literals > MAX_CODES.0 || distances > MAX_CODES.1 {
                         return Err(Damage::Codes);
                     }
                     self.described = (literals, distances, precodes);
@@ -300,8 +304,8 @@ impl Inflate {
                     }
                 }
                 State::Distance(length) => {
-                    let entry = self.look_distance();
-                    let bits = table::taken(entry);
+                    let entry = self.lookup_distance();
+                    let bits = table::consumed_bits(entry);
                     if bits > self.count {
                         return Ok(Stop::Input);
                     }
@@ -328,7 +332,7 @@ impl Inflate {
         }
     }
 
-    /// Consumes as many bytes as the bit buffer has room for.
+    /// Fills the bit buffer with as many whole bytes as fit.
     fn refill(&mut self, run: &mut Run<'_>) {
         if let Some(next) = run.input.get(run.used..).and_then(|rest| rest.first_chunk()) {
             self.bits |= u64::from_le_bytes(*next) << self.count;
@@ -398,7 +402,7 @@ impl Inflate {
         let all = self.described.0 + self.described.1;
         while known < all {
             let entry = self.literals[(self.bits & ((1 << PRECODE_BITS) - 1)) as usize];
-            let code = table::taken(entry);
+            let code = table::consumed_bits(entry);
             let symbol = table::value(entry);
             if symbol < 16 {
                 if code > self.count {
@@ -446,7 +450,7 @@ impl Inflate {
     }
 
     /// The table entry of the next distance.
-    fn look_distance(&self) -> u32 {
+    fn lookup_distance(&self) -> u32 {
         let entry = self.distances[(self.bits & ((1 << DISTANCE_BITS) - 1)) as usize];
         if entry & table::SPECIAL != 0 && entry & table::SECOND != 0 {
             return self.distances[table::second(entry, self.bits, DISTANCE_BITS) % DISTANCES];
@@ -460,7 +464,7 @@ impl Inflate {
         if entry & table::SPECIAL != 0 && entry & table::SECOND != 0 {
             entry = self.literals[table::second(entry, self.bits, LITERAL_BITS) % LITERALS];
         }
-        let bits = table::taken(entry);
+        let bits = table::consumed_bits(entry);
         if bits > self.count {
             return Ok(Some(Stop::Input));
         }
@@ -496,7 +500,7 @@ pub(super) struct Run<'a> {
     pub(super) output: &'a mut [u8],
     /// Write position.
     pub(super) at: usize,
-    /// Offset of the first byte of the stream, or of the oldest kept byte.
+    /// Offset of the first byte of the stream, or of the oldest byte of the history.
     pub(super) begin: usize,
 }
 

@@ -10,7 +10,7 @@ use super::Inflate;
 use super::Stop;
 use super::checks;
 use super::checks::Checker;
-use super::checks::Due;
+use super::checks::Trailer;
 use crate::restart::RestartPoint;
 use crate::restart::RestartPoints;
 use crate::restart::invalid;
@@ -25,7 +25,8 @@ const RESERVED: u8 = 0xe0;
 /// Bytes of the fixed header.
 const HEADER: u8 = 10;
 
-/// The part of a member that comes next; numbers count bytes read, or remaining.
+/// The part of a member that is read next; the numbers count bytes read or, for `Extra`, bytes
+/// remaining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Header(u8),
@@ -56,33 +57,33 @@ pub struct Gunzip<R> {
     inflate: Box<Inflate>,
     part: Part,
     /// Whether the input is within a member.
-    begun: bool,
+    member_begun: bool,
     flags: u8,
-    /// Bytes of a number that arrives in pieces.
+    /// Bytes read so far of a multi-byte number.
     number: [u8; 8],
     /// The checksum of the header while that is read, then of the decompressed data.
     crc: Crc,
     /// Bytes of input consumed.
     used: u64,
     /// Bytes decompressed, of all members.
-    made: u64,
-    /// Where points are collected.
+    total_out: u64,
+    /// Collects restart points, if requested.
     restarts: Option<RestartPoints>,
-    /// Whether the member was entered in its middle, so that its checksum is unknown.
+    /// Whether decompression began within the member, so that its checksum cannot be verified.
     is_partial: bool,
-    /// Returned after the data decompressed before it.
+    /// Error to return after the data decompressed before it.
     failed: Option<io::Error>,
-    /// Trailers for the receiver, if the receiver verifies checksums.
+    /// Trailers for the receiver of the data, if the receiver verifies checksums.
     left: Option<Left>,
 }
 
 #[derive(Debug, Default)]
 struct Left {
     /// Bytes decompressed.
-    made: u64,
-    /// The value of `made` at the start of the member, if it started since the last call.
-    begun: Option<u64>,
-    dues: Vec<Due>,
+    total_out: u64,
+    /// The value of `total_out` at the start of the member, if it started since the last call.
+    member_begun: Option<u64>,
+    trailers: Vec<Trailer>,
 }
 
 impl<R> fmt::Debug for Gunzip<R> {
@@ -98,12 +99,12 @@ impl<R: BufRead> Gunzip<R> {
             input,
             inflate: Box::default(),
             part: Part::Header(0),
-            begun: false,
+            member_begun: false,
             flags: 0,
             number: [0; 8],
             crc: Crc::new(),
             used: 0,
-            made: 0,
+            total_out: 0,
             restarts: None,
             is_partial: false,
             failed: None,
@@ -111,10 +112,11 @@ impl<R: BufRead> Gunzip<R> {
         }
     }
 
-    /// For input that begins where a restart point is, of whose window `reach` bytes precede the write position.
+    /// For input that begins at a restart point; `reach` bytes of the point's window precede the
+    /// write position.
     ///
     /// # Errors
-    /// The input's, and if the point is not valid.
+    /// The input's own errors, and an error if the point is not valid.
     pub fn resume(input: R, point: &RestartPoint, reach: usize) -> io::Result<Self> {
         if point.skip > 7 {
             return Err(invalid("a restart point with more bits than a byte has"));
@@ -129,32 +131,33 @@ impl<R: BufRead> Gunzip<R> {
             gunzip.input.consume(1);
         }
         gunzip.inflate.resume(byte, point.skip, reach);
-        (gunzip.begun, gunzip.part, gunzip.is_partial) = (true, Part::Stream, reach > 0);
+        (gunzip.member_begun, gunzip.part, gunzip.is_partial) = (true, Part::Stream, reach > 0);
         gunzip.used = point.at + u64::from(point.skip > 0);
-        gunzip.made = point.offset;
+        gunzip.total_out = point.offset;
         Ok(gunzip)
     }
 
     /// Collects restart points from now on.
     pub fn keep_restarts(&mut self, points: &RestartPoints) {
-        self.inflate.stop_at_block(distance(points.next(), self.made));
+        self.inflate.stop_at_block(distance(points.next(), self.total_out));
         self.restarts = Some(points.clone());
     }
 
-    /// Adds a restart point before the block that is next, of which `before` precedes.
+    /// Adds a restart point at the next block; `before` is the output that precedes it.
     fn add_restart(&mut self, before: &[u8]) {
         let Some(points) = &self.restarts else { return };
         let window = before.get(before.len().saturating_sub(self.inflate.reach())..);
         let bits = self.used * 8 - u64::from(self.inflate.unused_bits());
-        let next = points.add(self.made, bits / 8, (bits % 8) as u8, window.unwrap_or_default());
-        self.inflate.stop_at_block(distance(next, self.made));
+        let next =
+            points.add(self.total_out, bits / 8, (bits % 8) as u8, window.unwrap_or_default());
+        self.inflate.stop_at_block(distance(next, self.total_out));
     }
 
     /// Decompresses into `buffer[at..]`; returns the number of bytes, 0 at the end of the input or
     /// of the buffer.
     ///
     /// The last [`HISTORY`](super::HISTORY) decompressed bytes, or all of them, must precede `at`.
-    /// The buffer behind the returned bytes may be overwritten with anything.
+    /// The buffer after the returned bytes may be overwritten with arbitrary data.
     ///
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a member,
@@ -171,7 +174,7 @@ impl<R: BufRead> Gunzip<R> {
             let input = self.input.fill_buf()?;
             if input.is_empty() {
                 return match self.part {
-                    Part::Header(0) if self.begun => Ok(0),
+                    Part::Header(0) if self.member_begun => Ok(0),
                     _ => Err(io::ErrorKind::UnexpectedEof.into()),
                 };
             }
@@ -179,65 +182,71 @@ impl<R: BufRead> Gunzip<R> {
                 let byte = input[0];
                 self.input.consume(1);
                 self.used += 1;
-                self.around(byte)?;
+                self.header_or_trailer_byte(byte)?;
                 continue;
             }
             let (step, damage) = self.inflate.step_until(input, buffer, at);
             self.input.consume(step.used);
             self.used += step.used as u64;
-            self.made += step.made as u64;
+            self.total_out += step.written as u64;
             if step.stop == Stop::Block && damage.is_none() {
-                self.add_restart(buffer.get(..at + step.made).unwrap_or_default());
+                self.add_restart(buffer.get(..at + step.written).unwrap_or_default());
             }
-            let made = buffer.get(at..at + step.made).unwrap_or_default();
+            let written = buffer.get(at..at + step.written).unwrap_or_default();
             match &mut self.left {
-                Some(left) => left.made += made.len() as u64,
-                None => self.crc.update(made),
+                Some(left) => left.total_out += written.len() as u64,
+                None => self.crc.update(written),
             }
             if let Some(damage) = damage {
-                let error = self.damaged(&damage);
-                if made.is_empty() {
+                let error = self.damaged_error(&damage);
+                if written.is_empty() {
                     return Err(error);
                 }
                 self.failed = Some(error);
             } else if step.stop == Stop::End {
                 self.part = Part::Trailer(0);
             }
-            if !made.is_empty() {
-                return Ok(made.len());
+            if !written.is_empty() {
+                return Ok(written.len());
             }
         }
     }
 
     /// Consumes a byte of a member's header or trailer.
-    fn around(&mut self, byte: u8) -> io::Result<()> {
+    fn header_or_trailer_byte(&mut self, byte: u8) -> io::Result<()> {
         match self.part {
             Part::Trailer(_) | Part::Stream | Part::HeaderCrc(_) => {}
             _ => self.crc.update(&[byte]),
         }
         self.part = match self.part {
             Part::Header(known) => {
-                self.begun = true;
+                self.member_begun = true;
                 match (known, byte) {
                     (0, 0x1f) | (1, 0x8b) | (2, 8) | (4.., _) => {}
                     (3, flags) if flags & RESERVED == 0 => self.flags = flags,
-                    (0 | 1, _) => return Err(self.damaged(&"no gzip header where one must be")),
-                    (2, _) => return Err(self.damaged(&"a method that is not deflate")),
-                    _ => return Err(self.damaged(&"a header with flags that mean nothing")),
+                    (0 | 1, _) => {
+                        return Err(self.damaged_error(&"no gzip header where one must be"));
+                    }
+                    (2, _) => return Err(self.damaged_error(&"a method that is not deflate")),
+                    _ => return Err(self.damaged_error(&"a header with flags that mean nothing")),
                 }
-                if known + 1 < HEADER { Part::Header(known + 1) } else { self.behind(EXTRA) }
+                if known + 1 < HEADER {
+                    Part::Header(known + 1)
+                } else {
+                    self.next_header_part(EXTRA)
+                }
             }
             Part::ExtraLength(known) => match self.number::<2>(known, byte) {
                 None => Part::ExtraLength(known + 1),
                 Some(length) => match u16::from_le_bytes(length) {
-                    0 => self.behind(NAME),
+                    0 => self.next_header_part(NAME),
                     length => Part::Extra(length),
                 },
             },
-            Part::Extra(1) => self.behind(NAME),
+            Part::Extra(1) => self.next_header_part(NAME),
             Part::Extra(left) => Part::Extra(left - 1),
-            Part::Name if byte == 0 => self.behind(COMMENT),
-            Part::Comment if byte == 0 => self.behind(HEADER_CRC),
+            Part::Name if byte == 0 => self.next_header_part(COMMENT),
+            Part::Comment if byte == 0 => self.next_header_part(HEADER_CRC),
             Part::Name | Part::Comment => self.part,
             Part::HeaderCrc(known) => match self.number::<2>(known, byte) {
                 None => Part::HeaderCrc(known + 1),
@@ -246,7 +255,9 @@ impl<R: BufRead> Gunzip<R> {
                 {
                     self.begin()
                 }
-                Some(_) => return Err(self.damaged(&"a header that does not match its checksum")),
+                Some(_) => {
+                    return Err(self.damaged_error(&"a header that does not match its checksum"));
+                }
             },
             Part::Stream => Part::Stream,
             Part::Trailer(known) => match self.number::<8>(known, byte) {
@@ -256,9 +267,9 @@ impl<R: BufRead> Gunzip<R> {
                     match &mut self.left {
                         // The trailer of an empty member is verified here. So there are never more
                         // pending trailers than bytes.
-                        Some(left) if left.begun != Some(left.made) => {
-                            left.dues.push(Due { at: left.made, stored, used });
-                            left.begun = Some(left.made);
+                        Some(left) if left.member_begun != Some(left.total_out) => {
+                            left.trailers.push(Trailer { at: left.total_out, stored, used });
+                            left.member_begun = Some(left.total_out);
                         }
                         _ if self.is_partial => {}
                         _ => checks::check(&self.crc, stored, used)?,
@@ -273,7 +284,7 @@ impl<R: BufRead> Gunzip<R> {
     }
 
     /// The first part of the header that is present, from that of `flag` on, or the stream.
-    fn behind(&mut self, flag: u8) -> Part {
+    fn next_header_part(&mut self, flag: u8) -> Part {
         let there = self.flags & (EXTRA | NAME | COMMENT | HEADER_CRC);
         // The checksum is the last field although its bit is the lowest.
         match flag {
@@ -298,23 +309,23 @@ impl<R: BufRead> Gunzip<R> {
         if known + 1 == N { self.number.first_chunk().copied() } else { None }
     }
 
-    fn damaged(&self, what: &dyn fmt::Display) -> io::Error {
-        checks::damaged(what, self.used)
+    fn damaged_error(&self, what: &dyn fmt::Display) -> io::Error {
+        checks::damaged_error(what, self.used)
     }
 
-    /// From now on the receiver verifies checksums, with the returned checker.
-    pub fn leave_checks(&mut self) -> Checker {
+    /// Leaves the verification of checksums to the caller from now on, with the returned checker.
+    pub fn defer_checks(&mut self) -> Checker {
         self.left = Some(Left::default());
         Checker::new(std::mem::take(&mut self.crc))
     }
 
-    /// Trailers since the last call.
-    pub fn dues(&mut self) -> Vec<Due> {
-        self.left.as_mut().map(|left| std::mem::take(&mut left.dues)).unwrap_or_default()
+    /// Removes and returns the trailers since the last call.
+    pub fn take_trailers(&mut self) -> Vec<Trailer> {
+        self.left.as_mut().map(|left| std::mem::take(&mut left.trailers)).unwrap_or_default()
     }
 }
 
-/// Bytes from `made` to `next`; never 0, so that each step makes progress.
-fn distance(next: u64, made: u64) -> usize {
-    usize::try_from(next.saturating_sub(made)).unwrap_or(usize::MAX - 1).max(1)
+/// Bytes from `total_out` to `next`; never 0, so that each step makes progress.
+fn distance(next: u64, total_out: u64) -> usize {
+    usize::try_from(next.saturating_sub(total_out)).unwrap_or(usize::MAX - 1).max(1)
 }

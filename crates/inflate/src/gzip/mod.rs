@@ -12,11 +12,11 @@
 //!                   │                                      │
 //!                   └────▶ table ─▶ second table ─▶ distance
 //!                                                          ▼
-//!          buffer of the record reader: … last 32 KiB │ being written │ room …
+//!          buffer of the record reader: … last 32 KiB │ being written │ free space …
 //! ```
 //!
 //! The output buffer is the window: matches are copied from earlier output, which the owner of the
-//! buffer keeps in front of the write position. Each byte is written once and read in place.
+//! buffer keeps before the write position. Each byte is written once and read in place.
 //!
 //! [`fast`] has the loop for nearly all symbols, [`inflate`] the resumable decoder for the ends of
 //! input and output; [`table`] has the decoding tables. For long files this runs in a decoder
@@ -31,7 +31,7 @@ mod table;
 mod tests;
 
 pub use checks::Checker;
-pub use checks::Due;
+pub use checks::Trailer;
 pub use inflate::Inflate;
 pub use inflate::Step;
 pub use inflate::Stop;
@@ -44,7 +44,7 @@ pub const HISTORY: usize = 32 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// A block type other than stored, fixed codes or described codes.
+    /// A block type other than stored, fixed codes or dynamic codes.
     #[error("a block of no known kind")]
     Block,
     /// The length of a stored block does not match its complement.

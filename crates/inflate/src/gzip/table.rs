@@ -1,7 +1,7 @@
 //! Decoding tables of prefix codes: one lookup for nearly all symbols, two for the rest.
 //!
 //! An entry holds all that decoding needs: the number of bits to consume, including the extra bits
-//! behind the code, and the meaning. Its bits:
+//! after the code, and the meaning. Its bits:
 //!
 //! ```text
 //! 31       a literal
@@ -9,22 +9,22 @@
 //! 15       not a plain symbol: a second table, the end of the block, or no code at all
 //! 14       the end of the block, where bit 15 is set
 //! 13       a second table, where bit 15 is set
-//! 8..=11   bits of the code alone; of a second table, how many bits choose in it
-//! 0..=5    bits to take, extra bits included
+//! 8..=11   bits of the code alone; for a second table, the number of bits that index it
+//! 0..=5    bits to consume, extra bits included
 //! ```
 
 use super::Damage;
 
 /// Bits of the longest code.
-pub(super) const LONGEST: usize = 15;
+pub(super) const MAX_CODE_BITS: usize = 15;
 
 /// Bits that index the first-level table of literals and lengths.
 pub(super) const LITERAL_BITS: u32 = 11;
 
-/// The same for distances.
+/// Bits that index the first-level table of distances.
 pub(super) const DISTANCE_BITS: u32 = 9;
 
-/// The same for code lengths, none of which is longer.
+/// Bits that index the table of code lengths, none of which has a longer code.
 pub(super) const PRECODE_BITS: u32 = 7;
 
 /// Entries for literals and lengths, second-level tables included. 288 codes of at most 15 bits
@@ -32,11 +32,12 @@ pub(super) const PRECODE_BITS: u32 = 7;
 /// index be masked instead of checked.
 pub(super) const LITERALS: usize = 4096;
 
-/// The same for distances: 594 entries for 32 codes with a first level of 9 bits.
+/// Entries for distances, second-level tables included: at most 594 for 32 codes with a first level
+/// of 9 bits.
 pub(super) const DISTANCES: usize = 1024;
 
-/// The most symbols of any alphabet.
-const MOST: usize = 288;
+/// Maximum number of symbols of any alphabet.
+const MAX_SYMBOLS: usize = 288;
 
 /// Histograms that are counted in parallel.
 const QUARTERS: usize = 4;
@@ -48,11 +49,11 @@ pub(super) const SECOND: u32 = 1 << 13;
 
 /// The entry of unused codes of an incomplete set; one bit long, as such a set has at most one code
 /// of one bit.
-const NOTHING: u32 = SPECIAL | 1 << 8 | 1;
+const UNUSED_CODE: u32 = SPECIAL | 1 << 8 | 1;
 
 /// Bits that an entry consumes.
 #[inline(always)]
-pub(super) fn taken(entry: u32) -> u32 {
+pub(super) fn consumed_bits(entry: u32) -> u32 {
     entry & 63
 }
 
@@ -65,7 +66,7 @@ pub(super) fn value(entry: u32) -> u32 {
 /// Base plus extra bits: `bits` are those that the entry was looked up with.
 #[inline(always)]
 pub(super) fn number(entry: u32, bits: u64) -> u32 {
-    let all = bits & !(u64::MAX << taken(entry));
+    let all = bits & !(u64::MAX << consumed_bits(entry));
     // The entry is neither a literal nor special: the bits next to the value and the code's length
     // are zero and need no mask.
     (entry >> 16) + (all >> ((entry >> 8) & 63)) as u32
@@ -82,8 +83,8 @@ const fn plain(value: u32, extra: u32) -> u32 {
     value << 16 | extra
 }
 
-/// Lengths and their extra bits (RFC 1951 section 3.2.5) behind 256 literals and the end of the
-/// block. The last two codes of fixed blocks are invalid.
+/// 256 literals, the end of the block, then lengths and their extra bits (RFC 1951 section 3.2.5).
+/// The last two codes of fixed blocks are invalid.
 pub(super) const LITERAL_MEANINGS: [u32; 288] = {
     let mut all = [SPECIAL; 288];
     let mut symbol = 0;
@@ -117,7 +118,7 @@ pub(super) const DISTANCE_MEANINGS: [u32; 32] = {
     all
 };
 
-/// Code lengths, and the three ways of repeating one; see [`super::inflate`].
+/// Code lengths, and the three symbols that repeat one; see [`super::inflate`].
 pub(super) const PRECODE_MEANINGS: [u32; 19] = {
     let mut all = [0; 19];
     let mut symbol = 0;
@@ -128,7 +129,7 @@ pub(super) const PRECODE_MEANINGS: [u32; 19] = {
     all
 };
 
-/// Fills `table` for codes of the given `lengths`; symbol 0 means `meanings[0]`.
+/// Fills `table` for codes of the given `lengths`; `meanings[n]` is the meaning of symbol `n`.
 ///
 /// Sets of codes must be complete. As in zlib, `lone` allows a single code of one bit, or no code
 /// at all.
@@ -141,10 +142,10 @@ pub(super) fn build(
 ) -> Result<(), Damage> {
     // Counting into one histogram stalls when neighbours are equal; four histograms of a quarter of
     // the symbols each are faster.
-    let mut padded = [0_u8; MOST];
+    let mut padded = [0_u8; MAX_SYMBOLS];
     padded.get_mut(..lengths.len()).ok_or(Damage::Codes)?.copy_from_slice(lengths);
     let each = lengths.len().div_ceil(QUARTERS);
-    let mut quarters = [[0_u16; LONGEST + 1]; QUARTERS];
+    let mut quarters = [[0_u16; MAX_CODE_BITS + 1]; QUARTERS];
     for symbol in 0..each {
         for (quarter, counts) in quarters.iter_mut().enumerate() {
             counts[usize::from(padded[quarter * each + symbol] & 15)] += 1;
@@ -152,9 +153,9 @@ pub(super) fn build(
     }
     // Each length doubles the number of available codes.
     let mut left = 1_i32;
-    let mut counts = [0_u16; LONGEST + 1];
+    let mut counts = [0_u16; MAX_CODE_BITS + 1];
     let mut codes = 0;
-    for length in (1..=LONGEST).chain([0]) {
+    for length in (1..=MAX_CODE_BITS).chain([0]) {
         // From here on this holds the position of the next symbol of each length; symbols without a
         // code go last.
         let begun = codes;
@@ -178,10 +179,10 @@ pub(super) fn build(
             return Err(Damage::Codes);
         }
         // The only codes of such a set are filled in below.
-        table[..size].fill(NOTHING);
+        table[..size].fill(UNUSED_CODE);
     }
     // Symbols by length, in each by number: the order of their codes.
-    let mut sorted = [0_u16; MOST];
+    let mut sorted = [0_u16; MAX_SYMBOLS];
     for symbol in 0..each {
         for (quarter, next) in quarters.iter_mut().enumerate() {
             let symbol = quarter * each + symbol;
@@ -215,7 +216,7 @@ pub(super) fn build(
     }
     // Longer codes with the same first bits form a group with a second-level table.
     let (mut group, mut within, mut begin) = (u32::MAX, 0, 0);
-    for length in first + 1..=LONGEST as u32 {
+    for length in first + 1..=MAX_CODE_BITS as u32 {
         next <<= 1;
         let mut count = counts[length as usize];
         while count > 0 {
@@ -228,7 +229,7 @@ pub(super) fn build(
                 within = length - first;
                 let mut room = 1_i32 << within;
                 let mut used = i32::from(count);
-                while used < room && ((first + within) as usize) < LONGEST {
+                while used < room && ((first + within) as usize) < MAX_CODE_BITS {
                     room = (room - used) << 1;
                     within += 1;
                     used = i32::from(counts[(first + within) as usize]);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     /// Looks up like the decoder.
-    fn look(table: &[u32], first: u32, bits: u64) -> u32 {
+    fn lookup(table: &[u32], first: u32, bits: u64) -> u32 {
         let entry = table[(bits & ((1 << first) - 1)) as usize];
         if entry & SECOND != 0 && entry & SPECIAL != 0 {
             return table[second(entry, bits, first)];
@@ -324,14 +325,14 @@ mod tests {
             .into_iter()
             .enumerate()
             {
-                // The bits behind the code must not matter.
+                // The bits after the code must not matter.
                 for behind in [0, 0x5a, u64::MAX] {
                     let reversed = code.reverse_bits() >> (64 - length);
-                    let entry = look(&table, first, reversed | behind << length);
+                    let entry = lookup(&table, first, reversed | behind << length);
                     assert_eq!(value(entry), value(DISTANCE_MEANINGS[symbol]), "{first} {symbol}");
                     assert_eq!((entry >> 8) & 15, length);
                     let extra = DISTANCE_MEANINGS[symbol] & 63;
-                    assert_eq!(taken(entry), length + extra);
+                    assert_eq!(consumed_bits(entry), length + extra);
                 }
             }
         }
@@ -351,7 +352,7 @@ mod tests {
         of(&[0, 0], true).unwrap();
         of(&[0, 1, 0], true).unwrap();
         assert_eq!(value(table[0]), 2);
-        assert_eq!(table[1], NOTHING);
+        assert_eq!(table[1], UNUSED_CODE);
         assert_eq!(value(table[510]), 2);
     }
 

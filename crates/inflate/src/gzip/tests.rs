@@ -18,8 +18,8 @@ use super::Inflate;
 use super::Stop;
 use super::table;
 
-/// Decompresses in pieces of the given sizes, through a buffer with the least allowed history.
-/// Returns the output, the input consumed, and the error.
+/// Decompresses in pieces of the given sizes, through a buffer with the minimum history. Returns
+/// the output, the input consumed, and the error.
 fn inflate(packed: &[u8], pieces: usize, room: usize) -> (Vec<u8>, usize, Result<Stop, Damage>) {
     let mut inflate = Inflate::new();
     let (mut all, mut used) = (Vec::new(), 0);
@@ -34,8 +34,8 @@ fn inflate(packed: &[u8], pieces: usize, room: usize) -> (Vec<u8>, usize, Result
         let end = (at + room).min(buffer.len());
         let input = &packed[used..(used + pieces).min(packed.len())];
         let (step, damage) = inflate.step_until(input, &mut buffer[..end], at);
-        all.extend_from_slice(&buffer[at..at + step.made]);
-        at += step.made;
+        all.extend_from_slice(&buffer[at..at + step.written]);
+        at += step.written;
         used += step.used;
         assert!(step.used <= input.len());
         match (damage, step.stop) {
@@ -53,7 +53,8 @@ fn whole(packed: &[u8]) -> (Vec<u8>, usize, Result<Stop, Damage>) {
     inflate(packed, usize::MAX / 2, 1 << 16)
 }
 
-/// The result of zlib: the output, whether the stream ended well, and the input consumed.
+/// The result of zlib: the output, whether the stream ended properly or an error, and the input
+/// consumed.
 fn oracle(packed: &[u8]) -> (Vec<u8>, Result<bool, ()>, usize) {
     let mut zlib = Decompress::new(false);
     let mut all = Vec::new();
@@ -150,15 +151,15 @@ fn text(n: usize, letters: u32, seed: u32) -> Vec<u8> {
 }
 
 #[test]
-fn streams_written_out() {
-    // Stored, empty, and stored with bytes behind it.
+fn hand_written_streams() {
+    // Stored, empty, and stored with bytes after it.
     assert_eq!(whole(&[1, 0, 0, 0xff, 0xff]), (vec![], 5, Ok(Stop::End)));
     let stored = [1, 3, 0, 0xfc, 0xff, b'a', b'b', b'c', b'x'];
     assert_eq!(whole(&stored), (b"abc".to_vec(), 8, Ok(Stop::End)));
     // Fixed: "a", then a match of 8 at distance 1.
     let fixed = [0x4b, 0x84, 0x01, 0x00];
     assert_eq!(whole(&fixed), (b"aaaaaaaaa".to_vec(), 4, Ok(Stop::End)));
-    // A byte of 9 bits, the longest match, at the shortest distance.
+    // A literal with a code of 9 bits, then the longest match at the shortest distance.
     let longest = Bits::default()
         .put(0b011, 3)
         .code(0b1_1001_0000, 9)
@@ -185,7 +186,7 @@ fn streams_written_out() {
 }
 
 #[test]
-fn damage_has_a_name() {
+fn each_damage_is_identified() {
     let bits = Bits::default;
     assert_eq!(whole(&bits().put(0b111, 3).0).2, Err(Damage::Block));
     assert_eq!(whole(&[1, 3, 0, 0xfc, 0xfe]).2, Err(Damage::Stored));
@@ -249,7 +250,7 @@ fn a_distance_reaches_over_pieces_but_not_over_streams() {
     assert_eq!(inflate.step(&far, &mut buffer, 50), Err(Damage::Distance));
     inflate.reset();
     let step = inflate.step(&[0x4b, 0x84, 0x01, 0x00], &mut buffer, 50).unwrap();
-    assert_eq!((step.made, step.stop), (9, Stop::End));
+    assert_eq!((step.written, step.stop), (9, Stop::End));
     inflate.reset();
     assert_eq!(inflate.step(&far, &mut buffer, 59), Err(Damage::Distance));
 }
@@ -274,20 +275,20 @@ fn copies_stay_within_the_output() {
             for slack in slacks.clone().step_by(if few { 1 } else { 13 }) {
                 let mut output = vec![0xee; text.len() + slack];
                 let step = Inflate::new().step(&packed, &mut output, 0).unwrap();
-                assert_eq!((step.made, step.stop), (text.len(), Stop::End));
+                assert_eq!((step.written, step.stop), (text.len(), Stop::End));
                 assert_eq!(output[..text.len()], text, "{distance} {length} {slack}");
             }
         }
     }
 }
 
-/// All that comes out, and how it ended.
+/// The whole output, and the final result.
 fn gunzip(packed: impl io::BufRead) -> (Vec<u8>, io::Result<()>) {
     let mut gunzip = Gunzip::new(packed);
     let mut all = Vec::new();
     let mut at = 0;
     loop {
-        // Some slack, and none.
+        // Buffers with and without slack.
         all.resize(at + [1000, 1, 70_000][at % 3], 0);
         match gunzip.read_at(&mut all, at) {
             Ok(0) => {
@@ -355,7 +356,7 @@ fn headers_with_all_their_parts() {
 }
 
 #[test]
-fn what_does_not_match_is_reported_after_what_came_out() {
+fn mismatches_are_reported_after_the_output() {
     let said = |packed: &[u8]| {
         let (all, end) = gunzip(packed);
         (all.len(), end.unwrap_err().to_string())
@@ -396,7 +397,7 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn what_was_packed_comes_out(
+    fn compressed_data_round_trips(
         bytes in anything(),
         level in 0..=9_u32,
         pieces in prop_oneof![1..40_usize, 1..200_000_usize],
@@ -409,7 +410,7 @@ proptest! {
     }
 
     #[test]
-    fn members_come_out_one_after_the_other(parts in prop::collection::vec(anything(), 1..4)) {
+    fn members_are_decompressed_in_order(parts in prop::collection::vec(anything(), 1..4)) {
         let packed: Vec<u8> = parts.iter().flat_map(|part| gzipped(part)).collect();
         let (all, end) = gunzip(&packed[..]);
         prop_assert!(end.is_ok() && all == parts.concat());
@@ -419,7 +420,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_streams_mean_what_zlib_says(
+    fn damaged_streams_decode_as_with_zlib(
         bytes in anything(),
         level in 0..=9_u32,
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
@@ -444,7 +445,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_means_what_zlib_says(packed in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn noise_decodes_as_with_zlib(packed in prop::collection::vec(any::<u8>(), 0..200)) {
         let (theirs, ended, _) = oracle(&packed);
         let (ours, _, stop) = inflate(&packed, 1 << 20, 1 << 16);
         prop_assert_eq!(ended.is_err(), stop.is_err());

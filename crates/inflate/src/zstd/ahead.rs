@@ -20,8 +20,8 @@ use super::frame::Scanner;
 use super::job::Job;
 use super::unpack::Entropy;
 
-/// Blocks in flight for each thread: two that it decodes, two that wait. With more, memory is no
-/// longer in a near cache when it is used.
+/// Blocks in flight for each thread: two being decoded, two waiting. With more, their memory is
+/// evicted from the nearer caches before it is used.
 const DEPTH: usize = 4;
 
 /// Input that begins with a frame, and its blocks in flight.
@@ -49,23 +49,23 @@ struct Queue<R> {
     /// Number of blocks read from the input.
     known: u64,
     ended: bool,
-    /// Memory for further blocks.
+    /// Unused jobs, whose memory is reused for further blocks.
     free: Vec<Box<Job>>,
-    /// Number of blocks that there is memory for.
+    /// Number of jobs allocated.
     depth: usize,
     /// Blocks to be decoded, in order.
-    todo: VecDeque<Box<Job>>,
+    pending: VecDeque<Box<Job>>,
     /// Decoded blocks from number `next` on, as far as they are ready.
     done: VecDeque<Option<Box<Job>>>,
     next: u64,
     /// Number of waiting threads.
     idle: usize,
     /// Whether the caller waits.
-    awaited: bool,
+    caller_waits: bool,
     /// Whether threads should end.
     stop: bool,
     /// Whether a thread has panicked.
-    lost: bool,
+    has_panicked: bool,
 }
 
 /// A task for any thread.
@@ -75,21 +75,21 @@ enum Task<R> {
     Two(Box<Job>, Box<Job>),
 }
 
-/// A helper thread panicked, so that a block is missing.
+/// The error that a helper thread panicked, so that a block is missing.
 #[derive(Debug)]
 pub(super) struct Lost;
 
 impl<R> Queue<R> {
     /// The next task.
     fn task(&mut self) -> Option<Task<R>> {
-        if self.todo.len() < 2
+        if self.pending.len() < 2
             && !self.free.is_empty()
             && let Some(scanner) = self.scanner.take()
         {
             return self.free.pop().map(|job| Task::Scan(scanner, job));
         }
-        let first = self.todo.pop_front()?;
-        Some(match self.todo.pop_front() {
+        let first = self.pending.pop_front()?;
+        Some(match self.pending.pop_front() {
             Some(second) => Task::Two(first, second),
             None => Task::One(first),
         })
@@ -114,7 +114,7 @@ impl<R> Shared<R> {
 
 impl<R: BufRead> Shared<R> {
     /// Runs a task without holding the queue's lock, and stores the result.
-    fn carry_out<'a>(
+    fn run_task<'a>(
         &'a self,
         task: Task<R>,
         entropy: &mut Entropy,
@@ -128,9 +128,10 @@ impl<R: BufRead> Shared<R> {
                 if taken {
                     queue.scanner = Some(scanner);
                     queue.known += 1;
-                    queue.todo.push_back(job);
-                    // This thread continues with the block; another one may take what follows.
-                    if queue.idle > 0 && queue.todo.len() > 1 {
+                    queue.pending.push_back(job);
+                    // This thread continues with the block; another one may take the following
+                    // blocks.
+                    if queue.idle > 0 && queue.pending.len() > 1 {
                         self.work.notify_one();
                     }
                 } else {
@@ -159,23 +160,23 @@ impl<R: BufRead> Shared<R> {
     }
 
     fn ready(&self, queue: &Queue<R>) {
-        if queue.awaited {
+        if queue.caller_waits {
             self.ready.notify_one();
         }
     }
 
     /// The loop of a helper thread.
     fn help(&self) {
-        // The caller does not wait for a block that never comes.
+        // Wakes the caller, which would otherwise wait for a block that no thread decodes.
         let _guard = OnPanic(|| {
-            self.lock().lost = true;
+            self.lock().has_panicked = true;
             self.ready.notify_one();
         });
         let mut entropy = Entropy::default();
         let mut queue = self.lock();
         while !queue.stop {
             queue = match queue.task() {
-                Some(task) => self.carry_out(task, &mut entropy, queue),
+                Some(task) => self.run_task(task, &mut entropy, queue),
                 None => {
                     queue.idle += 1;
                     queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -189,22 +190,22 @@ impl<R: BufRead> Shared<R> {
 
 impl<R: BufRead> BlocksInFlight<R> {
     /// Blocks that the caller reads and decodes one after the other, or two at once if reading the
-    /// input never blocks (`at_hand`). The input begins at the offset `used` of its file.
-    pub(super) fn new(input: R, used: u64, at_hand: bool) -> Self {
-        let depth = if at_hand { 2 } else { 1 };
+    /// input never blocks (`in_memory`). The input begins at the offset `used` of its file.
+    pub(super) fn new(input: R, used: u64, in_memory: bool) -> Self {
+        let depth = if in_memory { 2 } else { 1 };
         let queue = Queue {
             scanner: Some(Box::new(Scanner::new(input, used))),
             known: 0,
             ended: false,
             free: (0..depth).map(|_| Box::default()).collect(),
             depth,
-            todo: VecDeque::new(),
+            pending: VecDeque::new(),
             done: VecDeque::new(),
             next: 0,
             idle: 0,
-            awaited: false,
+            caller_waits: false,
             stop: false,
-            lost: false,
+            has_panicked: false,
         };
         let shared =
             Shared { queue: Mutex::new(queue), work: Condvar::new(), ready: Condvar::new() };
@@ -235,18 +236,18 @@ impl<R: BufRead> BlocksInFlight<R> {
                 self.current = job;
                 return Ok(self.current.as_deref_mut());
             }
-            if queue.lost {
+            if queue.has_panicked {
                 return Err(Lost);
             }
             if queue.ended && queue.next == queue.known {
                 return Ok(None);
             }
             queue = match queue.task() {
-                Some(task) => shared.carry_out(task, &mut self.entropy, queue),
+                Some(task) => shared.run_task(task, &mut self.entropy, queue),
                 None => {
-                    queue.awaited = true;
+                    queue.caller_waits = true;
                     queue = shared.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                    queue.awaited = false;
+                    queue.caller_waits = false;
                     queue
                 }
             };

@@ -2,7 +2,7 @@
 
 use super::Damage;
 
-/// Bits of a description, the lowest of each byte first.
+/// Reader of the bits of a description, the lowest of each byte first.
 #[derive(Debug)]
 pub(super) struct Forward<'a> {
     bytes: &'a [u8],
@@ -16,7 +16,7 @@ impl<'a> Forward<'a> {
     }
 
     /// The next 16 bits without consuming them; zeros beyond the end.
-    pub(super) fn look(&self) -> u32 {
+    pub(super) fn peek(&self) -> u32 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
         let word = match rest.first_chunk::<4>() {
             Some(four) => u32::from_le_bytes(*four),
@@ -32,20 +32,21 @@ impl<'a> Forward<'a> {
     /// Number of bytes consumed, the last perhaps in part.
     pub(super) fn used(&self) -> Result<usize, Damage> {
         let used = self.at.div_ceil(8);
-        if used > self.bytes.len() { Err(Damage::Cut) } else { Ok(used) }
+        if used > self.bytes.len() { Err(Damage::Truncated) } else { Ok(used) }
     }
 }
 
 /// Number of bits below the end mark in the last byte of a backward stream.
 pub(super) fn below_mark(bytes: &[u8]) -> Result<i64, Damage> {
     match bytes.last() {
-        None => Err(Damage::Cut),
+        None => Err(Damage::Truncated),
         Some(0) => Err(Damage::Mark),
         Some(last) => Ok(bytes.len() as i64 * 8 - 1 - i64::from(last.leading_zeros())),
     }
 }
 
-/// Bits of a stream, the last one first: for streams so short that speed does not matter.
+/// Reader of the bits of a stream, the last one first, for streams so short that speed does not
+/// matter.
 #[derive(Debug)]
 pub(super) struct Backward<'a> {
     bytes: &'a [u8],

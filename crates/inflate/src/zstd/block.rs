@@ -8,21 +8,21 @@ use super::Damage;
 use super::fse::Counts;
 use super::huffman;
 use super::job::Codes;
-use super::job::Described;
 use super::job::FRONT;
 use super::job::Kind;
 use super::job::Literals;
 use super::job::Packed;
+use super::job::TableDescription;
 use super::tables;
 
-/// The shortest match.
-const LEAST_MATCH: usize = 3;
+/// Length of the shortest match.
+const MIN_MATCH: usize = 3;
 
 /// The tables of earlier blocks, which later ones may repeat.
 #[derive(Debug)]
 pub(super) struct Last {
     codes: Option<Codes>,
-    tables: [Option<Described>; 3],
+    tables: [Option<TableDescription>; 3],
     /// The last id given to a description.
     id: u64,
 }
@@ -43,25 +43,25 @@ impl Last {
         self.tables = [const { None }; 3];
     }
 
-    /// Reads the headers of the block in `input`, behind [`FRONT`] bytes; it may decompress to
-    /// `most` bytes.
-    pub(super) fn headers(&mut self, input: &[u8], most: usize) -> Result<Packed, Damage> {
+    /// Reads the headers of the block in `input`, which begins after [`FRONT`] bytes and may
+    /// decompress to at most `max_size` bytes.
+    pub(super) fn headers(&mut self, input: &[u8], max_size: usize) -> Result<Packed, Damage> {
         let mut rest = RemainingInput { input, range: FRONT..input.len() };
-        let (literals, literal_count, codes) = self.literals(&mut rest, most)?;
+        let (literals, literal_count, codes) = self.literals(&mut rest, max_size)?;
         let first = usize::from(rest.byte()?);
         let sequences = match first {
             ..128 => first,
             128..255 => ((first - 128) << 8) + usize::from(rest.byte()?),
             _ => usize::from(rest.byte()?) + (usize::from(rest.byte()?) << 8) + 0x7f00,
         };
-        if sequences * LEAST_MATCH + literal_count > most {
+        if sequences * MIN_MATCH + literal_count > max_size {
             return Err(Damage::Long);
         }
         if sequences == 0 {
             if !rest.range.is_empty() {
-                return Err(Damage::Behind);
+                return Err(Damage::TrailingBytes);
             }
-            let tables = [const { Described { id: 0, kind: Kind::Symbol(0) } }; 3];
+            let tables = [const { TableDescription { id: 0, kind: Kind::Symbol(0) } }; 3];
             let stream = rest.range;
             return Ok(Packed { literals, literal_count, codes, tables, sequences, stream });
         }
@@ -74,14 +74,14 @@ impl Last {
         Ok(Packed { literals, literal_count, codes, tables, sequences, stream: rest.range })
     }
 
-    /// Reads how literals are encoded (section 3.1.1.3.1).
+    /// Reads the header of the literals section (section 3.1.1.3.1).
     fn literals(
         &mut self,
         rest: &mut RemainingInput<'_>,
-        most: usize,
+        max_size: usize,
     ) -> Result<(Literals, usize, Codes), Damage> {
-        const NONE: Codes = Codes { id: 0, bytes: [0; 1 + huffman::MOST_BYTES], length: 0 };
-        let head = *rest.bytes().first().ok_or(Damage::Cut)?;
+        const NONE: Codes = Codes { id: 0, bytes: [0; 1 + huffman::MAX_BYTES], length: 0 };
+        let head = *rest.bytes().first().ok_or(Damage::Truncated)?;
         let (kind, format) = (head & 3, head >> 2 & 3);
         if kind < 2 {
             let (bytes, shift) = match format {
@@ -90,7 +90,7 @@ impl Last {
                 _ => (3, 4),
             };
             let count = (rest.number(bytes)? >> shift) as usize;
-            if count > most {
+            if count > max_size {
                 return Err(Damage::Long);
             }
             let literals = match kind {
@@ -107,7 +107,7 @@ impl Last {
         let head = rest.number(bytes)? >> 4;
         let count = (head & ((1 << wide) - 1)) as usize;
         let packed = (head >> wide) as usize;
-        if count > most {
+        if count > max_size {
             return Err(Damage::Long);
         }
         let mut inner = RemainingInput { input: rest.input, range: rest.take(packed)? };
@@ -126,7 +126,7 @@ impl Last {
         let codes = self.codes.clone().ok_or(Damage::NoTable)?;
         if format == 0 {
             if inner.range.is_empty() {
-                return Err(Damage::Cut);
+                return Err(Damage::Truncated);
             }
             return Ok((Literals::One(inner.range), count, codes));
         }
@@ -136,7 +136,7 @@ impl Last {
         let [first, second, third] = lengths.map(|length| inner.take(length as usize));
         let streams = [first?, second?, third?, inner.range];
         if streams.iter().any(Range::is_empty) {
-            return Err(Damage::Cut);
+            return Err(Damage::Truncated);
         }
         if count < 6 || count.div_ceil(4) * 3 > count {
             return Err(Damage::Streams);
@@ -148,37 +148,37 @@ impl Last {
     fn table(
         &mut self,
         rest: &mut RemainingInput<'_>,
-        which: usize,
+        table_index: usize,
         mode: u8,
-    ) -> Result<Described, Damage> {
+    ) -> Result<TableDescription, Damage> {
         let kind = match mode {
             0 => {
-                let counts = tables::PREDEFINED[which];
-                Described { id: PREDEFINED, kind: Kind::Counts(counts) }
+                let counts = tables::PREDEFINED[table_index];
+                TableDescription { id: PREDEFINED, kind: Kind::Counts(counts) }
             }
             1 => {
                 let symbol = rest.byte()?;
-                if usize::from(symbol) >= tables::SYMBOLS[which] {
+                if usize::from(symbol) >= tables::SYMBOLS[table_index] {
                     return Err(Damage::Counts);
                 }
                 self.id += 1;
-                Described { id: self.id, kind: Kind::Symbol(symbol) }
+                TableDescription { id: self.id, kind: Kind::Symbol(symbol) }
             }
             2 => {
-                let (log, symbols) = (tables::LOGS[which], tables::SYMBOLS[which]);
+                let (log, symbols) = (tables::LOGS[table_index], tables::SYMBOLS[table_index]);
                 let (counts, used) = Counts::read(rest.bytes(), log, symbols)?;
                 rest.take(used)?;
                 self.id += 1;
-                Described { id: self.id, kind: Kind::Counts(counts) }
+                TableDescription { id: self.id, kind: Kind::Counts(counts) }
             }
-            _ => return self.tables[which].clone().ok_or(Damage::NoTable),
+            _ => return self.tables[table_index].clone().ok_or(Damage::NoTable),
         };
-        self.tables[which] = Some(kind.clone());
+        self.tables[table_index] = Some(kind.clone());
         Ok(kind)
     }
 }
 
-/// The rest of a block.
+/// The unread part of a block.
 #[derive(Debug)]
 struct RemainingInput<'a> {
     input: &'a [u8],
@@ -193,7 +193,7 @@ impl RemainingInput<'_> {
     /// The range of the next `n` bytes.
     fn take(&mut self, n: usize) -> Result<Range<usize>, Damage> {
         if n > self.range.len() {
-            return Err(Damage::Cut);
+            return Err(Damage::Truncated);
         }
         let from = self.range.start;
         self.range.start += n;
@@ -211,4 +211,4 @@ impl RemainingInput<'_> {
     }
 }
 
-const _: () = assert!(BLOCK < 1 << 18, "lengths of literals take 18 bits at the most");
+const _: () = assert!(BLOCK < 1 << 18, "lengths of literals take at most 18 bits");

@@ -5,9 +5,9 @@ use std::io::BufRead;
 
 use super::BLOCK;
 use super::Damage;
-use super::MOST_WINDOW;
+use super::MAX_WINDOW;
 use super::block::Last;
-use super::execute::most;
+use super::execute::max_block;
 use super::job::Content;
 use super::job::FRONT;
 use super::job::Failure;
@@ -27,25 +27,25 @@ pub(super) struct Scanner<R> {
     last: Last,
     /// Number of blocks read.
     number: u64,
-    /// The current frame, if any, as far as its blocks depend on it.
+    /// Properties of the current frame that its blocks depend on; `None` between frames.
     frame: Option<FrameLimits>,
     /// Offset of the last data frame.
-    began: u64,
-    /// Whether there was a frame.
-    begun: bool,
+    frame_offset: u64,
+    /// Whether a frame has been read.
+    has_frame: bool,
     ended: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct FrameLimits {
-    most: usize,
+    max_block: usize,
     checksum: bool,
 }
 
 /// Why a block cannot be read.
 enum BlockFailure {
-    /// The input ended.
-    Cut,
+    /// The input ended within a frame.
+    Truncated,
     Damage(Damage),
     Input(io::Error),
 }
@@ -60,7 +60,16 @@ impl<R: BufRead> Scanner<R> {
     /// For input that begins at this offset of its file.
     pub(super) fn new(input: R, used: u64) -> Self {
         let last = Last::default();
-        Self { input, used, last, number: 0, frame: None, began: used, begun: false, ended: false }
+        Self {
+            input,
+            used,
+            last,
+            number: 0,
+            frame: None,
+            frame_offset: used,
+            has_frame: false,
+            ended: false,
+        }
     }
 
     /// Reads the next block, or stores its error; false at the end of the input, and after an
@@ -79,7 +88,7 @@ impl<R: BufRead> Scanner<R> {
                 self.ended = true;
                 return false;
             }
-            Err(BlockFailure::Cut) => Failure::Input(io::ErrorKind::UnexpectedEof.into()),
+            Err(BlockFailure::Truncated) => Failure::Input(io::ErrorKind::UnexpectedEof.into()),
             Err(BlockFailure::Damage(damage)) => Failure::Damage(damage),
             Err(BlockFailure::Input(error)) => Failure::Input(error),
         };
@@ -93,37 +102,37 @@ impl<R: BufRead> Scanner<R> {
             Some(inside) => inside,
             None => {
                 let Some(frame) = self.header()? else { return Ok(false) };
-                (job.frame, job.began) = (Some(frame.0), self.began);
+                (job.frame, job.frame_offset) = (Some(frame.0), self.frame_offset);
                 self.last.reset();
-                self.begun = true;
+                self.has_frame = true;
                 *self.frame.insert(frame.1)
             }
         };
-        job.most = inside.most;
+        job.max_size = inside.max_block;
         let [a, b, c] = self.bytes()?;
         let head = u32::from_le_bytes([a, b, c, 0]);
         let size = (head >> 3) as usize;
         match head >> 1 & 3 {
             0 => {
-                if size > inside.most {
+                if size > inside.max_block {
                     return Err(Damage::Block.into());
                 }
                 job.content = Content::Raw;
                 self.content(job, size)?;
             }
             1 => {
-                if size > inside.most {
+                if size > inside.max_block {
                     return Err(Damage::Block.into());
                 }
                 let [byte] = self.bytes()?;
                 job.content = Content::Repeated(byte, size);
             }
             2 => {
-                if size > inside.most || size < 2 {
+                if size > inside.max_block || size < 2 {
                     return Err(Damage::Block.into());
                 }
                 self.content(job, size)?;
-                let packed = self.last.headers(&job.input, inside.most)?;
+                let packed = self.last.headers(&job.input, inside.max_block)?;
                 job.content = Content::Packed(Box::new(packed));
             }
             _ => return Err(Damage::Block.into()),
@@ -142,15 +151,15 @@ impl<R: BufRead> Scanner<R> {
     /// Reads the header of the next data frame; `None` at the end of the input.
     fn header(&mut self) -> Result<Option<(Frame, FrameLimits)>, BlockFailure> {
         loop {
-            if self.input.fill_buf().map_err(BlockFailure::Input)?.is_empty() && self.begun {
+            if self.input.fill_buf().map_err(BlockFailure::Input)?.is_empty() && self.has_frame {
                 return Ok(None);
             }
-            self.began = self.used;
+            self.frame_offset = self.used;
             let magic = u32::from_le_bytes(self.bytes()?);
             if magic & !15 == SKIPPED {
                 let size = u32::from_le_bytes(self.bytes()?);
                 self.take(u64::from(size), |_| {})?;
-                self.begun = true;
+                self.has_frame = true;
                 continue;
             }
             if magic != MAGIC {
@@ -189,16 +198,16 @@ impl<R: BufRead> Scanner<R> {
             window = size.unwrap_or(0);
         }
         let window = match usize::try_from(window) {
-            Ok(window) if window <= MOST_WINDOW => window,
+            Ok(window) if window <= MAX_WINDOW => window,
             _ => return Err(Damage::Window(window).into()),
         };
-        let inside = FrameLimits { most: most(window), checksum: descriptor & 4 != 0 };
+        let inside = FrameLimits { max_block: max_block(window), checksum: descriptor & 4 != 0 };
         Ok(Some((Frame { window, size, checksum: inside.checksum }, inside)))
     }
 
     /// Reads `size` bytes into a block, or all available bytes if the input ends before.
     fn content(&mut self, job: &mut Job, size: usize) -> Result<(), BlockFailure> {
-        // At most the maximum of a block, whatever its header says.
+        // At most the maximum size of a block, even if its header states more.
         let size = size.min(BLOCK);
         job.input.reserve(size);
         let taken = self.take(size as u64, |bytes| job.input.extend_from_slice(bytes));
@@ -220,7 +229,7 @@ impl<R: BufRead> Scanner<R> {
     fn take(&mut self, mut n: u64, mut each: impl FnMut(&[u8])) -> Result<(), BlockFailure> {
         while n > 0 {
             let bytes = match self.input.fill_buf() {
-                Ok([]) => return Err(BlockFailure::Cut),
+                Ok([]) => return Err(BlockFailure::Truncated),
                 Ok(bytes) => bytes,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(BlockFailure::Input(e)),

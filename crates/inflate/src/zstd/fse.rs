@@ -3,13 +3,13 @@
 use super::Damage;
 use super::bits::Forward;
 
-/// The most symbols of any alphabet: codes of match lengths.
+/// Maximum number of symbols of any alphabet, that of match length codes.
 pub(super) const SYMBOLS: usize = 53;
 
-/// Table size that needs no bounds check for symbols.
-pub(super) const ROOM: usize = SYMBOLS.next_power_of_two();
+/// Table size with which symbol indexes need no bounds check.
+pub(super) const TABLE_SIZE: usize = SYMBOLS.next_power_of_two();
 
-/// The largest table.
+/// Number of states of the largest table.
 pub(super) const STATES: usize = 1 << 9;
 
 /// Number of states of each symbol; -1 means one state that reads all state bits again.
@@ -22,7 +22,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts of an alphabet that are known to add up.
+    /// Predefined counts of an alphabet, whose sum is known to be correct.
     pub(super) const fn known<const N: usize>(log: u32, of: [i16; N]) -> Self {
         let mut counts = [0; SYMBOLS];
         let mut at = 0;
@@ -36,27 +36,27 @@ impl Counts {
     /// Reads a description (section 4.1.1); also returns its length.
     pub(super) fn read(
         bytes: &[u8],
-        most_log: u32,
-        most_symbols: usize,
+        max_log: u32,
+        max_symbols: usize,
     ) -> Result<(Self, usize), Damage> {
         let mut bits = Forward::new(bytes);
-        let log = (bits.look() & 15) + 5;
+        let log = (bits.peek() & 15) + 5;
         bits.take(4);
-        if log > most_log {
+        if log > max_log {
             return Err(Damage::Counts);
         }
         let mut counts = [0_i16; SYMBOLS];
         let mut symbols = 0;
         let mut left = 1_i32 << log;
         while left > 0 {
-            let Some(count) = counts.get_mut(symbols).filter(|_| symbols < most_symbols) else {
+            let Some(count) = counts.get_mut(symbols).filter(|_| symbols < max_symbols) else {
                 return Err(Damage::Counts);
             };
             // For values up to `left + 1`, the lower ones take one bit less.
             let wide = 32 - (left as u32 + 1).leading_zeros();
             let half = 1 << (wide - 1);
             let short = (half << 1) - 1 - (left + 1);
-            let seen = bits.look() as i32;
+            let seen = bits.peek() as i32;
             let low = seen & (half - 1);
             let value = if low < short {
                 bits.take(wide - 1);
@@ -71,10 +71,10 @@ impl Counts {
             symbols += 1;
             if value == 1 {
                 loop {
-                    let more = bits.look() & 3;
+                    let more = bits.peek() & 3;
                     bits.take(2);
                     symbols += more as usize;
-                    if symbols >= most_symbols {
+                    if symbols >= max_symbols {
                         return Err(Damage::Counts);
                     }
                     if more < 3 {
@@ -95,7 +95,7 @@ impl Counts {
     pub(super) fn build(&self, mut state: impl FnMut(usize, u8, u32, u32)) {
         let size = 1_usize << self.log;
         let mut symbols = [0_u8; STATES];
-        let mut next = [0_u16; ROOM];
+        let mut next = [0_u16; TABLE_SIZE];
         let mut high = size;
         let counts = self.counts.iter().zip(&mut next).take(self.symbols);
         for (symbol, (&count, next)) in counts.enumerate() {
@@ -117,7 +117,7 @@ impl Counts {
             }
         }
         for (number, &symbol) in symbols.iter().enumerate().take(size) {
-            let next = &mut next[usize::from(symbol) % ROOM];
+            let next = &mut next[usize::from(symbol) % TABLE_SIZE];
             let of = u32::from(*next);
             *next += 1;
             // A symbol with a state has a count, so this is not 0.

@@ -4,7 +4,7 @@ use super::Damage;
 use super::bits::Backward;
 use super::fse::Counts;
 
-/// The longest code.
+/// Length of the longest code, in bits.
 pub(super) const LOG: u32 = 11;
 
 /// Entries of a table, which is indexed by as many bits as the longest code has.
@@ -14,8 +14,8 @@ pub(super) const ENTRIES: usize = 1 << LOG;
 const QUARTERS: usize = 4;
 const QUARTER: usize = 256 / QUARTERS;
 
-/// Bytes of a description: one for its length, and up to 127.
-pub(super) const MOST_BYTES: usize = 128;
+/// Maximum size of a description, in bytes: one for its length, and up to 127.
+pub(super) const MAX_BYTES: usize = 128;
 
 /// Log of the largest FSE table for weights.
 const WEIGHT_LOG: u32 = 6;
@@ -26,11 +26,11 @@ const WEIGHTS: usize = LOG as usize + 1;
 /// Length of the description of codes at the beginning of `bytes`.
 pub(super) fn described(bytes: &[u8]) -> Result<usize, Damage> {
     let length = match bytes.first() {
-        None => return Err(Damage::Cut),
+        None => return Err(Damage::Truncated),
         Some(&coded @ ..128) => 1 + usize::from(coded),
         Some(&plain) => 1 + (usize::from(plain) - 127).div_ceil(2),
     };
-    if length > bytes.len() { Err(Damage::Cut) } else { Ok(length) }
+    if length > bytes.len() { Err(Damage::Truncated) } else { Ok(length) }
 }
 
 /// The meaning of the next bits: the lower byte is the code's length, the upper byte its literal.
@@ -62,7 +62,7 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
     }
     let mut ranks = [0_u16; WEIGHTS];
     let mut begun = 0;
-    // Literals without a code go last.
+    // Literals without a code are sorted last.
     for weight in (1..WEIGHTS).chain([0]) {
         for quarter in &mut quarters {
             let count = std::mem::replace(&mut quarter[weight], begun);
@@ -104,11 +104,11 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
 
 /// Reads all weights but the last, up to 255; returns their number.
 fn weights_of(description: &[u8], weights: &mut [u8; 256]) -> Result<usize, Damage> {
-    let (&head, coded) = description.split_first().ok_or(Damage::Cut)?;
+    let (&head, coded) = description.split_first().ok_or(Damage::Truncated)?;
     if head >= 128 {
         let known = usize::from(head) - 127;
         for (at, weight) in weights[..known].iter_mut().enumerate() {
-            let two = coded.get(at / 2).ok_or(Damage::Cut)?;
+            let two = coded.get(at / 2).ok_or(Damage::Truncated)?;
             *weight = if at % 2 == 0 { two >> 4 } else { two & 15 };
         }
         return Ok(known);
@@ -120,7 +120,7 @@ fn weights_of(description: &[u8], weights: &mut [u8; 256]) -> Result<usize, Dama
     // Two states alternate until the bits do not suffice for the next one.
     let mut at = [bits.take(counts.log), bits.take(counts.log)];
     if bits.left < 0 {
-        return Err(Damage::Cut);
+        return Err(Damage::Truncated);
     }
     let mut known = 0;
     loop {

@@ -7,7 +7,7 @@ use super::Damage;
 use super::fse::Counts;
 use super::huffman;
 
-/// Bytes before the content of a block in [`Job::input`], which backward readers may read.
+/// Number of bytes before the content of a block in [`Job::input`] that backward readers may read.
 pub(super) const FRONT: usize = 32;
 
 /// The frame that begins with a block.
@@ -21,10 +21,10 @@ pub(super) struct Frame {
     pub(super) checksum: bool,
 }
 
-/// How the content of a block is encoded.
+/// The encoding of the content of a block.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Content {
-    /// None: the block is an error.
+    /// No content: the block is an error.
     #[default]
     Nothing,
     /// Uncompressed.
@@ -42,13 +42,13 @@ pub(super) struct Packed {
     pub(super) literal_count: usize,
     /// Codes of literals, if they are encoded.
     pub(super) codes: Codes,
-    /// Of literal lengths, offsets, match lengths.
-    pub(super) tables: [Described; 3],
+    /// Tables of literal lengths, offsets and match lengths.
+    pub(super) tables: [TableDescription; 3],
     pub(super) sequences: usize,
     pub(super) stream: Range<usize>,
 }
 
-/// How literals are encoded.
+/// The encoding of literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Literals {
     Raw(Range<usize>),
@@ -61,13 +61,13 @@ pub(super) enum Literals {
 #[derive(Clone, Debug)]
 pub(super) struct Codes {
     pub(super) id: u64,
-    pub(super) bytes: [u8; 1 + huffman::MOST_BYTES],
+    pub(super) bytes: [u8; 1 + huffman::MAX_BYTES],
     pub(super) length: usize,
 }
 
 /// The description of a table of sequences. Descriptions with the same `id` are equal.
 #[derive(Clone, Debug)]
-pub(super) struct Described {
+pub(super) struct TableDescription {
     pub(super) id: u64,
     pub(super) kind: Kind,
 }
@@ -83,20 +83,20 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Sequences {
-    pub(super) literals: [u32; TOGETHER],
-    pub(super) lengths: [u32; TOGETHER],
-    /// An offset plus [`REPEATS`], or a repeated offset: 0, 1 and 2 count back, 3 is the last
-    /// offset minus one.
-    pub(super) offsets: [u32; TOGETHER],
+    pub(super) literals: [u32; GROUP],
+    pub(super) lengths: [u32; GROUP],
+    /// An offset plus [`REPEATS`], or a repeated offset: 0, 1 and 2 are the last, second last and
+    /// third last offset, 3 is the last offset minus one.
+    pub(super) offsets: [u32; GROUP],
 }
 
 impl Sequences {
     pub(super) const NONE: Self =
-        Self { literals: [0; TOGETHER], lengths: [0; TOGETHER], offsets: [0; TOGETHER] };
+        Self { literals: [0; GROUP], lengths: [0; GROUP], offsets: [0; GROUP] };
 }
 
 /// Sequences in a group.
-pub(super) const TOGETHER: usize = 256;
+pub(super) const GROUP: usize = 256;
 
 /// Added to offsets in [`Sequences::offsets`].
 pub(super) const REPEATS: u32 = 3;
@@ -104,7 +104,7 @@ pub(super) const REPEATS: u32 = 3;
 /// The result of the entropy stage for a block.
 #[derive(Debug, Default)]
 pub(super) struct DecodedEntropy {
-    /// Literals, with slack behind them.
+    /// Literals, followed by slack.
     pub(super) literals: Vec<u8>,
     pub(super) literal_count: usize,
     /// The first `sequence_count` of these are valid.
@@ -124,23 +124,23 @@ pub(super) enum Failure {
 /// A block and its state.
 #[derive(Debug, Default)]
 pub(super) struct Job {
-    /// Its number in the input.
+    /// Index of the block in the input.
     pub(super) number: u64,
-    /// Set if it begins a frame.
+    /// Set if the block begins a frame.
     pub(super) frame: Option<Frame>,
-    /// Offset in the input of the frame that it begins.
-    pub(super) began: u64,
-    /// Set if it ends a frame, with the checksum.
+    /// Offset in the input of the frame that the block begins.
+    pub(super) frame_offset: u64,
+    /// Set if the block ends a frame; holds the checksum, if the frame has one.
     pub(super) end: Option<Option<u32>>,
-    /// Most bytes that it may decompress to.
-    pub(super) most: usize,
-    /// [`FRONT`] bytes, and the content.
+    /// Maximum decompressed size, in bytes.
+    pub(super) max_size: usize,
+    /// [`FRONT`] bytes, followed by the content.
     pub(super) input: Vec<u8>,
     pub(super) content: Content,
-    pub(super) made: DecodedEntropy,
-    /// Returned after the content.
+    pub(super) decoded: DecodedEntropy,
+    /// Error to return after the content.
     pub(super) failure: Option<Failure>,
-    /// Bytes of input consumed up to its end.
+    /// Bytes of input consumed up to the end of the block.
     pub(super) used: u64,
 }
 
@@ -150,7 +150,7 @@ impl Job {
         self.input.get(FRONT..).unwrap_or_default()
     }
 
-    /// Resets it for another block.
+    /// Resets the job for another block.
     pub(super) fn reset(&mut self, number: u64) {
         self.number = number;
         (self.frame, self.end, self.failure) = (None, None, None);

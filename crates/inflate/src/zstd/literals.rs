@@ -14,7 +14,7 @@ use super::job::FRONT;
 use super::job::Literals;
 use super::job::Packed;
 
-/// Bytes behind the literals of a block that copies may read, and this module may write.
+/// Number of bytes after the literals of a block that copies may read and this module may write.
 pub(super) const SLACK: usize = 64;
 
 /// The table of literals, and its id.
@@ -31,26 +31,26 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Decodes the literals of a block, whose content is in `input` behind [`FRONT`] bytes.
+    /// Decodes the literals of a block, whose content in `input` begins after [`FRONT`] bytes.
     pub(super) fn unpack(
         &mut self,
         packed: &Packed,
         input: &[u8],
-        made: &mut DecodedEntropy,
+        decoded: &mut DecodedEntropy,
     ) -> Result<(), Damage> {
         let count = packed.literal_count;
-        made.literal_count = count;
-        if made.literals.len() < count + SLACK {
-            made.literals.resize(count + SLACK, 0);
+        decoded.literal_count = count;
+        if decoded.literals.len() < count + SLACK {
+            decoded.literals.resize(count + SLACK, 0);
         }
         match &packed.literals {
             Literals::Raw(range) => {
-                let from = input.get(range.clone()).ok_or(Damage::Cut)?;
-                made.literals[..count].copy_from_slice(from);
+                let from = input.get(range.clone()).ok_or(Damage::Truncated)?;
+                decoded.literals[..count].copy_from_slice(from);
                 return Ok(());
             }
             Literals::Repeated(byte) => {
-                made.literals[..count].fill(*byte);
+                decoded.literals[..count].fill(*byte);
                 return Ok(());
             }
             Literals::One(_) | Literals::Four(_) => {}
@@ -64,10 +64,10 @@ impl Codes {
         match &packed.literals {
             Literals::One(range) => {
                 let mut stream = Stream::new(input, range)?;
-                stream.rest(&self.table, &mut made.literals[..count])?;
+                stream.rest(&self.table, &mut decoded.literals[..count])?;
                 stream.end()
             }
-            Literals::Four(ranges) => self.four(input, ranges, &mut made.literals[..count]),
+            Literals::Four(ranges) => self.four(input, ranges, &mut decoded.literals[..count]),
             _ => Ok(()),
         }
     }
@@ -103,7 +103,7 @@ impl Codes {
 #[derive(Clone, Copy, Debug)]
 struct Stream<'a> {
     input: &'a [u8],
-    /// Its start, at [`FRONT`] or behind it.
+    /// Offset of the first byte, at least [`FRONT`].
     start: usize,
     /// Remaining bits; negative once more were consumed than available.
     left: i64,
@@ -111,9 +111,9 @@ struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     fn new(input: &'a [u8], range: &Range<usize>) -> Result<Self, Damage> {
-        let bytes = input.get(range.clone()).ok_or(Damage::Cut)?;
+        let bytes = input.get(range.clone()).ok_or(Damage::Truncated)?;
         if range.start < FRONT {
-            return Err(Damage::Cut);
+            return Err(Damage::Truncated);
         }
         Ok(Self { input, start: range.start, left: below_mark(bytes)? })
     }
@@ -124,11 +124,11 @@ impl<'a> Stream<'a> {
             // At least 56 bits, the next one highest: enough for five codes. Beyond the beginning
             // are other bytes; a stream that reads them is invalid.
             if self.left < 0 {
-                return Err(Damage::Cut);
+                return Err(Damage::Truncated);
             }
             let last = self.start + (self.left >> 3) as usize;
             let word = self.input.get(last - 7..).and_then(|bytes| bytes.first_chunk());
-            let mut bits = u64::from_le_bytes(*word.ok_or(Damage::Cut)?);
+            let mut bits = u64::from_le_bytes(*word.ok_or(Damage::Truncated)?);
             bits <<= 8 - (self.left & 7);
             for literal in literals {
                 let entry = table[(bits >> (64 - LOG)) as usize];
@@ -160,7 +160,7 @@ fn fast(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: u
     rounds(table, streams, output, each)
 }
 
-/// The same code compiled for processors with BMI2 shifts.
+/// [`rounds`] compiled for processors with BMI2 shifts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2")]
 fn modern(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
@@ -181,7 +181,7 @@ fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
     let mut starts = [0_usize; 4];
     for s in 0..4 {
         let stream = &streams[s];
-        // Less than a word: the fast loop does not pay.
+        // Less than a word: the fast loop would not be faster.
         if stream.left < 64 {
             return 0;
         }
@@ -198,7 +198,7 @@ fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
     let to = output.as_mut_ptr();
     let mut done = 0;
     loop {
-        // Rounds for which every stream has input, 7 bytes each, and room.
+        // Rounds for which every stream has input, 7 bytes each, and output space.
         let mut rounds = (most - done) / ROUND;
         for s in 0..4 {
             rounds = rounds.min((from[s] as usize).saturating_sub(starts[s]) / 7);
@@ -227,7 +227,7 @@ fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each:
                     let taken = bits[$s].trailing_zeros();
                     // SAFETY: the pointer moves back by up to 7 bytes per round, and the number of
                     // rounds ensures 7 bytes before it in the stream, so the word begins within it;
-                    // behind it are bytes read before.
+                    // the bytes after it were read before.
                     unsafe {
                         from[$s] = from[$s].sub((taken >> 3) as usize);
                         bits[$s] = u64::from_le_bytes(from[$s].cast::<[u8; 8]>().read()) | 1;

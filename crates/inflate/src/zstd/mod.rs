@@ -37,17 +37,17 @@ mod unpack;
 
 pub use reader::Unzstd;
 
-/// Most bytes that a block decompresses to.
+/// Maximum decompressed size of a block, in bytes.
 const BLOCK: usize = 128 << 10;
 
-/// The largest supported window: frames with larger ones need more memory than the limit.
-pub const MOST_WINDOW: usize = 128 << 20;
+/// The largest supported window, in bytes: frames with larger ones need more memory than the limit.
+pub const MAX_WINDOW: usize = 128 << 20;
 
 /// Why compressed data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// No frame where one must begin.
+    /// No magic number at the position where a frame must begin.
     #[error("no zstd frame where one must be")]
     Magic,
     /// Reserved bits of a frame's header are set.
@@ -56,18 +56,18 @@ pub enum Damage {
     /// A frame that needs a dictionary.
     #[error("a frame that needs the dictionary {0}, which is not there")]
     Dictionary(u32),
-    /// A frame that needs a larger window than [`MOST_WINDOW`].
-    #[error("a frame with a window of {0} bytes, where no more than {MOST_WINDOW} are offered")]
+    /// A frame that needs a larger window than [`MAX_WINDOW`].
+    #[error("a frame with a window of {0} bytes, where no more than {MAX_WINDOW} are offered")]
     Window(u64),
     /// A block of a reserved type, or larger than its frame allows.
     #[error("a block of no known kind or of more bytes than there may be")]
     Block,
     /// A field within a block exceeds its end.
     #[error("a block that ends too early")]
-    Cut,
-    /// Bytes behind the last part of a block.
+    Truncated,
+    /// Bytes after the last section of a block.
     #[error("a block that does not end where it should")]
-    Behind,
+    TrailingBytes,
     /// A block that decompresses to more than allowed.
     #[error("a block that unpacks to more bytes than there may be")]
     Long,

@@ -1,4 +1,4 @@
-//! The sequential stage: executing blocks, checksums, and errors in their position.
+//! The sequential stage: executes blocks, verifies checksums, and returns errors in order.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -21,11 +21,11 @@ pub(super) struct Order {
     hash: XxHash64,
     /// Unread bytes of the last block.
     rest: Range<usize>,
-    /// Returned after these bytes.
+    /// Error to return after these bytes.
     failed: Option<io::Error>,
-    /// Bytes of all frames so far.
-    made: u64,
-    /// Where points are collected.
+    /// Bytes decompressed of all frames so far.
+    total_out: u64,
+    /// Collects restart points, if requested.
     restarts: Option<RestartPoints>,
 }
 
@@ -37,7 +37,7 @@ impl Order {
             hash: XxHash64::with_seed(0),
             rest: 0..0,
             failed: None,
-            made: 0,
+            total_out: 0,
             restarts: None,
         }
     }
@@ -52,9 +52,9 @@ impl Order {
         self.frame
     }
 
-    /// Bytes of all frames so far.
-    pub(super) fn made(&self) -> u64 {
-        self.made
+    /// Bytes decompressed of all frames so far.
+    pub(super) fn total_out(&self) -> u64 {
+        self.total_out
     }
 
     /// Copies available bytes to `to`; returns their number.
@@ -69,8 +69,8 @@ impl Order {
         Ok(n)
     }
 
-    /// Executes the next block once all bytes were read; false after an error, which is then
-    /// returned.
+    /// Executes the next block; the bytes of the last one must have been read. Returns false after
+    /// an error, which `read` then returns.
     pub(super) fn put(&mut self, job: &mut Job) -> bool {
         if let Err(error) = self.block(job) {
             self.failed = Some(error);
@@ -84,7 +84,7 @@ impl Order {
             self.window.begin(frame);
             self.frame = Some(frame);
             if let Some(points) = &self.restarts {
-                points.add(self.made, job.began, 0, &[]);
+                points.add(self.total_out, job.frame_offset, 0, &[]);
             }
             self.hash = XxHash64::with_seed(0);
         }
@@ -92,15 +92,15 @@ impl Order {
             Ok(range) => range,
             Err(damage) => return Err(damaged(&damage, job.used)),
         };
-        self.made += self.rest.len() as u64;
+        self.total_out += self.rest.len() as u64;
         let frame = self.frame.as_ref();
-        let made = self.window.made;
+        let total_out = self.window.produced;
         let size = frame.and_then(|frame| frame.size);
         let ends = job.end.is_some() && !matches!(job.content, Content::Nothing);
-        if let Some(size) = size.filter(|&size| made > size || ends && made != size) {
+        if let Some(size) = size.filter(|&size| total_out > size || ends && total_out != size) {
             // The output of the last block is as wrong as the size.
             self.rest = 0..0;
-            let what = format!("{made} bytes came out of a frame and should be {size}");
+            let what = format!("{total_out} bytes came out of a frame and should be {size}");
             return Err(damaged(&what, job.used));
         }
         match job.failure.take() {

@@ -8,7 +8,8 @@ use super::ahead::BlocksInFlight;
 use super::order::Order;
 use crate::restart::RestartPoints;
 
-/// Bytes decompressed before threads are started: short files are read before threads have started.
+/// Number of bytes decompressed before threads are started, as short files would end before threads
+/// have started.
 const LONG: u64 = 1 << 20;
 
 /// Decompresses zstd data of one or several frames.
@@ -29,8 +30,9 @@ pub struct Unzstd<R> {
     ahead: BlocksInFlight<R>,
     order: Order,
     /// Whether reading the input never blocks.
-    at_hand: bool,
-    /// Threads to start for long input, and how.
+    in_memory: bool,
+    /// Number of threads for long input; the output size after which they start; the function that
+    /// starts them.
     threads: usize,
     long: u64,
     start: Option<fn(&mut BlocksInFlight<R>, usize)>,
@@ -52,7 +54,7 @@ impl<R: BufRead> Unzstd<R> {
 
     /// For input that never blocks, like a mapped file: blocks are read ahead, since decoding two
     /// at once takes less time.
-    pub fn at_hand(input: R) -> Self {
+    pub fn in_memory(input: R) -> Self {
         Self::of(input, 0, true)
     }
 
@@ -66,9 +68,9 @@ impl<R: BufRead> Unzstd<R> {
         self.order.keep_restarts(points);
     }
 
-    fn of(input: R, used: u64, at_hand: bool) -> Self {
-        let (ahead, order) = (BlocksInFlight::new(input, used, at_hand), Order::new());
-        Self { ahead, order, at_hand, threads: 0, long: LONG, start: None, ended: false }
+    fn of(input: R, used: u64, in_memory: bool) -> Self {
+        let (ahead, order) = (BlocksInFlight::new(input, used, in_memory), Order::new());
+        Self { ahead, order, in_memory, threads: 0, long: LONG, start: None, ended: false }
     }
 
     /// Decompresses the next bytes; returns their number, 0 at the end.
@@ -98,7 +100,7 @@ impl<R: BufRead> Unzstd<R> {
             return Ok(false);
         }
         if self.threads > 0
-            && self.order.made() >= self.long
+            && self.order.total_out() >= self.long
             && let Some(start) = self.start.take()
         {
             start(&mut self.ahead, self.threads);
@@ -118,7 +120,7 @@ impl<R: BufRead + Send + 'static> Unzstd<R> {
     /// Sets the number of threads, including the caller's, for long input that never blocks. Once
     /// threads have started, they are kept.
     pub fn set_threads(&mut self, threads: usize) {
-        if self.at_hand && (self.start.is_some() || self.threads == 0) {
+        if self.in_memory && (self.start.is_some() || self.threads == 0) {
             self.threads = threads.saturating_sub(1);
             self.start = Some(BlocksInFlight::start);
         }

@@ -8,31 +8,31 @@ use super::Damage;
 use super::bits::below_mark;
 use super::job::DecodedEntropy;
 use super::job::FRONT;
+use super::job::GROUP;
 use super::job::Packed;
 use super::job::REPEATS;
 use super::job::Sequences;
-use super::job::TOGETHER;
 use super::tables::Entry;
 use super::tables::LITERALS;
 use super::tables::MATCHES;
 use super::tables::OFFSETS;
 use super::tables::Tables;
 
-/// Most bits of a sequence: 16, 16 and 31 of values, 9, 9 and 8 of states.
-const MOST_BITS: usize = 89;
+/// Maximum number of bits of a sequence: 16, 16 and 31 of values, 9, 9 and 8 of states.
+const MAX_BITS: usize = 89;
 
-const _: () = assert!(FRONT >= MOST_BITS.div_ceil(8) + 8, "what is read before the beginning");
+const _: () = assert!(FRONT >= MAX_BITS.div_ceil(8) + 8, "bytes read before the beginning");
 
 /// Tables for two blocks, and buffers for sequences of both, contiguous so that one register
 /// addresses all.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Bench {
+pub(super) struct SequenceScratch {
     tables: [Tables; 2],
     read: [Sequences; 2],
 }
 
-impl Default for Bench {
+impl Default for SequenceScratch {
     fn default() -> Self {
         Self { tables: Default::default(), read: [Sequences::NONE; 2] }
     }
@@ -43,24 +43,24 @@ impl Default for Bench {
 pub(super) struct Lane<'a> {
     packed: &'a Packed,
     input: &'a [u8],
-    made: &'a mut DecodedEntropy,
-    /// Most bytes that it may decompress to.
-    most: usize,
-    at: At,
+    decoded: &'a mut DecodedEntropy,
+    /// Maximum decompressed size of the block, in bytes.
+    max_size: usize,
+    at: BitPosition,
     /// Sequences decoded.
     done: usize,
-    /// Sums of the lengths that they copy.
+    /// Sums of the literal lengths and match lengths of these sequences.
     literals: u64,
     lengths: u64,
 }
 
 /// The position of a lane.
 #[derive(Clone, Copy, Debug)]
-struct At {
+struct BitPosition {
     /// Base of the positions.
     #[cfg(not(target_arch = "x86_64"))]
     base: *const u8,
-    /// The position of the bit behind the next one: eight times the byte address, plus the bit
+    /// The position of the bit after the next one: eight times the byte address, plus the bit
     /// number.
     bit: isize,
     /// States, all within their tables.
@@ -70,16 +70,16 @@ struct At {
 }
 
 impl<'a> Lane<'a> {
-    /// For a block whose content is in `input` behind [`FRONT`] bytes, and whose literals are in
-    /// `made`.
+    /// For a block whose content in `input` begins after [`FRONT`] bytes, and whose literals are in
+    /// `decoded`.
     pub(super) fn new(
         packed: &'a Packed,
         input: &'a [u8],
-        made: &'a mut DecodedEntropy,
-        most: usize,
+        decoded: &'a mut DecodedEntropy,
+        max_size: usize,
     ) -> Self {
-        made.sequence_count = 0;
-        let at = At {
+        decoded.sequence_count = 0;
+        let at = BitPosition {
             #[cfg(not(target_arch = "x86_64"))]
             base: input.as_ptr(),
             bit: 0,
@@ -87,7 +87,7 @@ impl<'a> Lane<'a> {
             offsets: 0,
             matches: 0,
         };
-        Self { packed, input, made, most, at, done: 0, literals: 0, lengths: 0 }
+        Self { packed, input, decoded, max_size, at, done: 0, literals: 0, lengths: 0 }
     }
 
     /// The position of the first bit of the stream.
@@ -106,11 +106,11 @@ impl<'a> Lane<'a> {
         self.at.bit - self.first()
     }
 
-    /// The number of sequences that need no check of the input, up to `most`; `None` if no bit
-    /// remains.
-    fn sure(&self, most: usize) -> Option<usize> {
+    /// The number of sequences, up to `max`, that can be decoded without checking for the end of the
+    /// input; `None` if no bit remains.
+    fn unchecked_count(&self, max: usize) -> Option<usize> {
         let left = usize::try_from(self.left()).ok()?;
-        Some((left / MOST_BITS).clamp(1, most))
+        Some((left / MAX_BITS).clamp(1, max))
     }
 
     /// Reads the first states with the tables that the block describes.
@@ -119,18 +119,18 @@ impl<'a> Lane<'a> {
         if count == 0 {
             return Ok(());
         }
-        let stream = self.input.get(self.packed.stream.clone()).ok_or(Damage::Cut)?;
+        let stream = self.input.get(self.packed.stream.clone()).ok_or(Damage::Truncated)?;
         if self.packed.stream.start < FRONT {
-            return Err(Damage::Cut);
+            return Err(Damage::Truncated);
         }
         self.at.bit = self.first() + below_mark(stream)? as isize;
         tables.set(&self.packed.tables);
-        let groups = count.div_ceil(TOGETHER);
-        if self.made.sequences.len() < groups {
-            self.made.sequences.resize(groups, Sequences::NONE);
+        let groups = count.div_ceil(GROUP);
+        if self.decoded.sequences.len() < groups {
+            self.decoded.sequences.resize(groups, Sequences::NONE);
         }
         let [literals, offsets, matches] = tables.logs;
-        // SAFETY: nothing was consumed yet.
+        // SAFETY: no bits have been consumed yet.
         let (have, bits) = unsafe { self.at.bits() };
         let after = have - u64::from(literals);
         let then = after - u64::from(offsets);
@@ -145,12 +145,12 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// Appends `n` decoded sequences, at most as many as the current group has room for.
+    /// Appends `n` decoded sequences, at most as many as fit into the current group.
     #[inline(always)]
     fn take(&mut self, read: &Sequences, n: usize) {
-        let at = self.done % TOGETHER;
-        let Some(group) = self.made.sequences.get_mut(self.done / TOGETHER) else { return };
-        let sums = settle(read, n, group, at);
+        let at = self.done % GROUP;
+        let Some(group) = self.decoded.sequences.get_mut(self.done / GROUP) else { return };
+        let sums = resolve_offsets(read, n, group, at);
         self.literals += u64::from(sums.0);
         self.lengths += u64::from(sums.1);
         self.done += n;
@@ -162,16 +162,16 @@ impl<'a> Lane<'a> {
         if self.done < count || count > 0 && self.left() != 0 {
             return Err(Damage::Bits);
         }
-        let made = self.made;
-        if self.literals > made.literal_count as u64 {
+        let decoded = self.decoded;
+        if self.literals > decoded.literal_count as u64 {
             return Err(Damage::Literals);
         }
-        let size = made.literal_count as u64 + self.lengths;
-        if size > self.most as u64 {
+        let size = decoded.literal_count as u64 + self.lengths;
+        if size > self.max_size as u64 {
             return Err(Damage::Long);
         }
-        made.size = size as usize;
-        made.sequence_count = count;
+        decoded.size = size as usize;
+        decoded.sequence_count = count;
         Ok(())
     }
 }
@@ -179,7 +179,7 @@ impl<'a> Lane<'a> {
 /// Copies the first `n` of `read` to `group` from `at` on, resolving repeated offsets as in
 /// [`Sequences::offsets`]; returns sums of literals and lengths.
 #[inline(always)]
-fn settle(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32, u32) {
+fn resolve_offsets(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32, u32) {
     let to = at..at + n;
     let (Some(literals), Some(lengths), Some(offsets)) = (
         group.literals.get_mut(to.clone()),
@@ -201,7 +201,7 @@ fn settle(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32,
 
 /// Decodes all sequences of one or two blocks; returns the error of each.
 pub(super) fn read<const N: usize>(
-    bench: &mut Bench,
+    scratch: &mut SequenceScratch,
     lanes: [Lane<'_>; N],
 ) -> [Result<(), Damage>; N] {
     #[cfg(target_arch = "x86_64")]
@@ -210,38 +210,44 @@ pub(super) fn read<const N: usize>(
         && is_x86_feature_detected!("bmi2")
     {
         // SAFETY: the processor has the features that the function is compiled for.
-        return unsafe { modern(bench, lanes) };
+        return unsafe { modern(scratch, lanes) };
     }
-    run(bench, lanes)
+    run(scratch, lanes)
 }
 
-/// The same code compiled for processors with BMI2 shifts.
+/// [`run`] compiled for processors with BMI2 shifts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-fn modern<const N: usize>(bench: &mut Bench, lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
-    run(bench, lanes)
+fn modern<const N: usize>(
+    scratch: &mut SequenceScratch,
+    lanes: [Lane<'_>; N],
+) -> [Result<(), Damage>; N] {
+    run(scratch, lanes)
 }
 
 #[inline(always)]
-fn run<const N: usize>(bench: &mut Bench, mut lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
+fn run<const N: usize>(
+    scratch: &mut SequenceScratch,
+    mut lanes: [Lane<'_>; N],
+) -> [Result<(), Damage>; N] {
     let mut begun = [Ok(()); N];
     for (i, lane) in lanes.iter_mut().enumerate() {
-        begun[i] = lane.begin(&mut bench.tables[i % 2]);
+        begun[i] = lane.begin(&mut scratch.tables[i % 2]);
     }
     if let [a, b] = &mut lanes[..]
         && begun.iter().all(Result::is_ok)
     {
-        together(bench, a, b);
+        decode_two(scratch, a, b);
     }
     if let [a, ..] = &mut lanes[..]
         && begun[0].is_ok()
     {
-        alone::<0>(bench, a);
+        decode_one::<0>(scratch, a);
     }
     if let [_, b] = &mut lanes[..]
         && begun[N - 1].is_ok()
     {
-        alone::<1>(bench, b);
+        decode_one::<1>(scratch, b);
     }
     let mut begun = begun.into_iter();
     lanes.map(|lane| begun.next().unwrap_or(Ok(())).and_then(|()| lane.end()))
@@ -249,25 +255,31 @@ fn run<const N: usize>(bench: &mut Bench, mut lanes: [Lane<'_>; N]) -> [Result<(
 
 /// Decodes sequences of both lanes except the last of either, while bits remain.
 #[inline(always)]
-fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
+fn decode_two(scratch: &mut SequenceScratch, a: &mut Lane<'_>, b: &mut Lane<'_>) {
     let both = a.packed.sequences.min(b.packed.sequences).saturating_sub(1);
     while a.done < both {
-        let n = (both - a.done).min(TOGETHER);
+        let n = (both - a.done).min(GROUP);
         let mut read = 0;
         while read < n {
-            let (Some(x), Some(y)) = (a.sure(n - read), b.sure(n - read)) else { return };
+            let (Some(x), Some(y)) = (a.unchecked_count(n - read), b.unchecked_count(n - read))
+            else {
+                // Only one of the lanes has no bits left: the other one continues after this group.
+                a.take(&scratch.read[0], read);
+                b.take(&scratch.read[1], read);
+                return;
+            };
             let until = read + x.min(y);
             let (mut x, mut y) = (a.at, b.at);
             let mut long = None;
             while read < until {
                 // SAFETY: there are bits for all of these sequences, or for the current one; states
-                // are within the tables, and `read` is less than `TOGETHER`.
+                // are within the tables, and `read` is less than `GROUP`.
                 unsafe {
-                    if !x.step::<0>(bench, read) {
+                    if !x.step::<0>(scratch, read) {
                         long = Some(true);
                         break;
                     }
-                    if !y.step::<1>(bench, read) {
+                    if !y.step::<1>(scratch, read) {
                         long = Some(false);
                         break;
                     }
@@ -278,50 +290,50 @@ fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
                 // SAFETY: as above.
                 unsafe {
                     if both {
-                        x = x.long_step::<0>(bench, read);
+                        x = x.long_step::<0>(scratch, read);
                     }
-                    if !both || !y.step::<1>(bench, read) {
-                        y = y.long_step::<1>(bench, read);
+                    if !both || !y.step::<1>(scratch, read) {
+                        y = y.long_step::<1>(scratch, read);
                     }
                 }
                 read += 1;
             }
             (a.at, b.at) = (x, y);
         }
-        a.take(&bench.read[0], n);
-        b.take(&bench.read[1], n);
+        a.take(&scratch.read[0], n);
+        b.take(&scratch.read[1], n);
     }
 }
 
 /// Decodes the remaining sequences of a lane, while bits remain.
 #[inline(always)]
-fn alone<const L: usize>(bench: &mut Bench, lane: &mut Lane<'_>) {
+fn decode_one<const L: usize>(scratch: &mut SequenceScratch, lane: &mut Lane<'_>) {
     let last = lane.packed.sequences.saturating_sub(1);
     while lane.done < last {
-        let n = (last - lane.done).min(TOGETHER - lane.done % TOGETHER);
+        let n = (last - lane.done).min(GROUP - lane.done % GROUP);
         let mut read = 0;
         while read < n {
-            let Some(sure) = lane.sure(n - read) else { return };
+            let Some(unchecked_count) = lane.unchecked_count(n - read) else { return };
             let mut x = lane.at;
-            let until = read + sure;
+            let until = read + unchecked_count;
             // SAFETY: as above.
             unsafe {
-                while read < until && x.step::<L>(bench, read) {
+                while read < until && x.step::<L>(scratch, read) {
                     read += 1;
                 }
                 if read < until {
-                    x = x.long_step::<L>(bench, read);
+                    x = x.long_step::<L>(scratch, read);
                     read += 1;
                 }
             }
             lane.at = x;
         }
-        lane.take(&bench.read[L], n);
+        lane.take(&scratch.read[L], n);
     }
     if lane.done < lane.packed.sequences && lane.left() >= 0 {
         // SAFETY: as above. After the last sequence there are no states.
-        lane.at = unsafe { lane.at.values::<L>(bench, 0) };
-        lane.take(&bench.read[L], 1);
+        lane.at = unsafe { lane.at.values::<L>(scratch, 0) };
+        lane.take(&scratch.read[L], 1);
     }
 }
 
@@ -337,11 +349,11 @@ unsafe fn low(bits: u64, at: u64, n: u8) -> u32 {
     (bits >> (at & 63) & !(u64::MAX << n)) as u32
 }
 
-impl At {
+impl BitPosition {
     /// The next bits: their number, and the bits in the lower part of a word.
     ///
     /// # Safety
-    /// At most [`MOST_BITS`] were consumed beyond the available ones.
+    /// At most [`MAX_BITS`] were consumed beyond the available ones.
     #[inline(always)]
     unsafe fn bits(&self) -> (u64, u64) {
         #[cfg(target_arch = "x86_64")]
@@ -354,13 +366,13 @@ impl At {
         (self.bit as u64 & 7 | 56, u64::from_le_bytes(word))
     }
 
-    /// The entries of its states.
+    /// The table entries of the states.
     ///
     /// # Safety
-    /// The states are states of the tables.
+    /// The states are within their tables.
     #[inline(always)]
-    unsafe fn entries<const L: usize>(self, bench: &Bench) -> [&Entry; 3] {
-        let all = &bench.tables[L].all;
+    unsafe fn entries<const L: usize>(self, scratch: &SequenceScratch) -> [&Entry; 3] {
+        let all = &scratch.tables[L].all;
         // SAFETY: as the caller guarantees.
         unsafe {
             [
@@ -375,11 +387,11 @@ impl At {
     /// may take more bits than one read returns.
     ///
     /// # Safety
-    /// A bit remains, the states are those of the tables, and `i` is less than [`TOGETHER`].
+    /// A bit remains, the states are within their tables, and `i` is less than [`GROUP`].
     #[inline(always)]
-    unsafe fn step<const L: usize>(&mut self, bench: &mut Bench, i: usize) -> bool {
+    unsafe fn step<const L: usize>(&mut self, scratch: &mut SequenceScratch, i: usize) -> bool {
         // SAFETY: as the caller guarantees.
-        let [literals, offsets, matches] = unsafe { self.entries::<L>(bench) };
+        let [literals, offsets, matches] = unsafe { self.entries::<L>(scratch) };
         let of = |bits: u8| u64::from(bits);
         let states = of(literals.state_bits) + of(offsets.state_bits) + of(matches.state_bits);
         let values = of(literals.value_bits) + of(offsets.value_bits) + of(matches.value_bits);
@@ -411,8 +423,8 @@ impl At {
         // SAFETY: as above.
         let next = unsafe { low(bits, have, offsets.state_bits) };
         self.offsets = (u32::from(offsets.next) + next) as usize;
-        let read = &mut bench.read[L];
-        // SAFETY: `i` is less than `TOGETHER`.
+        let read = &mut scratch.read[L];
+        // SAFETY: `i` is less than `GROUP`.
         unsafe {
             *read.literals.get_unchecked_mut(i) = count;
             *read.lengths.get_unchecked_mut(i) = length;
@@ -421,17 +433,17 @@ impl At {
         true
     }
 
-    /// As [`At::step`], with a read of the input between values and states.
+    /// Like [`BitPosition::step`], but reads the input again between values and states.
     ///
     /// # Safety
-    /// As there.
+    /// Like [`BitPosition::step`].
     #[cold]
     #[inline(never)]
-    unsafe fn long_step<const L: usize>(self, bench: &mut Bench, i: usize) -> Self {
+    unsafe fn long_step<const L: usize>(self, scratch: &mut SequenceScratch, i: usize) -> Self {
         // SAFETY: as the caller guarantees; less than a sequence is consumed before the states.
         unsafe {
-            let mut after = self.values::<L>(bench, i);
-            let [literals, offsets, matches] = self.entries::<L>(bench);
+            let mut after = self.values::<L>(scratch, i);
+            let [literals, offsets, matches] = self.entries::<L>(scratch);
             let (mut have, bits) = after.bits();
             let mut next = |entry: &Entry| {
                 have -= u64::from(entry.state_bits);
@@ -447,12 +459,12 @@ impl At {
     /// bits than one read returns.
     ///
     /// # Safety
-    /// As [`At::step`].
+    /// Like [`BitPosition::step`].
     #[cold]
     #[inline(never)]
-    unsafe fn values<const L: usize>(mut self, bench: &mut Bench, i: usize) -> Self {
+    unsafe fn values<const L: usize>(mut self, scratch: &mut SequenceScratch, i: usize) -> Self {
         // SAFETY: as the caller guarantees.
-        let entries = unsafe { self.entries::<L>(bench) };
+        let entries = unsafe { self.entries::<L>(scratch) };
         let [count, offset, length] = [0, 1, 2].map(|k| *entries[k]);
         let [offset, length, count] = [offset, length, count].map(|entry| {
             let n = u64::from(entry.value_bits);
@@ -463,7 +475,7 @@ impl At {
                 entry.value.wrapping_add(low(bits, have - n, entry.value_bits))
             }
         });
-        let read = &mut bench.read[L];
+        let read = &mut scratch.read[L];
         read.literals[i] = count;
         read.lengths[i] = length;
         read.offsets[i] = offset;

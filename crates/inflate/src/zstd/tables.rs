@@ -1,10 +1,10 @@
 //! Values of sequence codes (RFC 8878 section 3.1.1.3.2.1.1), and their tables.
 
 use super::fse::Counts;
-use super::fse::ROOM;
 use super::fse::STATES;
-use super::job::Described;
+use super::fse::TABLE_SIZE;
 use super::job::Kind;
+use super::job::TableDescription;
 
 /// Literal lengths, offsets and match lengths, in the order in which they are described.
 pub(super) const LITERALS: usize = 0;
@@ -14,7 +14,7 @@ pub(super) const MATCHES: usize = 2;
 /// Number of codes of each.
 pub(super) const SYMBOLS: [usize; 3] = [36, 32, 53];
 
-/// The largest tables.
+/// Base-2 logarithms of the maximum table sizes.
 pub(super) const LOGS: [u32; 3] = [9, 8, 9];
 
 /// The tables of blocks that describe none (section 3.1.1.3.2.2).
@@ -42,7 +42,7 @@ pub(super) const PREDEFINED: [Counts; 3] = [
     ),
 ];
 
-/// The meaning of a state.
+/// The meaning of a state of an FSE table.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Entry {
@@ -61,8 +61,8 @@ const fn entry(value_bits: u32, value: u32) -> Entry {
 }
 
 /// Codes from `first` on: each range begins where the previous one ended.
-const fn meanings(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; ROOM] {
-    let mut all = [entry(0, 0); ROOM];
+const fn meanings(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; TABLE_SIZE] {
+    let mut all = [entry(0, 0); TABLE_SIZE];
     let mut at = 0;
     while at < plain + bits.len() {
         let more = if at < plain { 0 } else { bits[at - plain] as u32 };
@@ -73,14 +73,14 @@ const fn meanings(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; ROOM] {
     all
 }
 
-const LITERAL_MEANINGS: [Entry; ROOM] =
+const LITERAL_MEANINGS: [Entry; TABLE_SIZE] =
     meanings(0, 16, &[1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 
-const MATCH_MEANINGS: [Entry; ROOM] =
+const MATCH_MEANINGS: [Entry; TABLE_SIZE] =
     meanings(3, 32, &[1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 
-const OFFSET_MEANINGS: [Entry; ROOM] = {
-    let mut all = [entry(0, 0); ROOM];
+const OFFSET_MEANINGS: [Entry; TABLE_SIZE] = {
+    let mut all = [entry(0, 0); TABLE_SIZE];
     let mut code = 0;
     while code < SYMBOLS[OFFSETS] {
         all[code] = entry(code as u32, 1 << code);
@@ -108,7 +108,7 @@ impl Default for Tables {
 
 impl Tables {
     /// Updates the tables to those described.
-    pub(super) fn set(&mut self, described: &[Described; 3]) {
+    pub(super) fn set(&mut self, described: &[TableDescription; 3]) {
         for (which, described) in described.iter().enumerate() {
             if self.ids[which] == described.id {
                 continue;
@@ -118,7 +118,7 @@ impl Tables {
                 OFFSETS => &OFFSET_MEANINGS,
                 _ => &MATCH_MEANINGS,
             };
-            let meaning = |symbol: u8| meanings[usize::from(symbol) % ROOM];
+            let meaning = |symbol: u8| meanings[usize::from(symbol) % TABLE_SIZE];
             let table = &mut self.all[which];
             match &described.kind {
                 Kind::Symbol(symbol) => {

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::io::Write;
 
 use super::BLOCK;
-use super::MOST_WINDOW;
+use super::MAX_WINDOW;
 use super::Unzstd;
 use super::frame::Scanner;
 use super::job::Content;
@@ -17,19 +17,19 @@ use super::job::Literals;
 
 mod properties;
 
-/// How a frame is read.
+/// Parameters for reading a frame.
 #[derive(Clone, Copy, Debug)]
-struct How {
-    /// Bytes that the input returns at a time, if it is not in memory as a whole.
+struct ReadMode {
+    /// Bytes that the input returns at a time; `None` if the whole input is in memory.
     pieces: Option<usize>,
     /// Bytes requested at a time.
     room: usize,
     threads: usize,
 }
 
-const WHOLE: How = How { pieces: None, room: 1 << 17, threads: 1 };
+const WHOLE: ReadMode = ReadMode { pieces: None, room: 1 << 17, threads: 1 };
 
-/// The whole output, and how it ended.
+/// The whole output, and the final result.
 fn drain(mut from: Unzstd<impl BufRead>, room: usize) -> (Vec<u8>, io::Result<()>) {
     let mut all = Vec::new();
     let mut piece = vec![0; room];
@@ -45,7 +45,7 @@ fn drain(mut from: Unzstd<impl BufRead>, room: usize) -> (Vec<u8>, io::Result<()
     }
 }
 
-fn unzstd(packed: &[u8], how: How) -> (Vec<u8>, io::Result<()>) {
+fn unzstd(packed: &[u8], how: ReadMode) -> (Vec<u8>, io::Result<()>) {
     let input = Cursor::new(packed.to_vec());
     match how.pieces {
         Some(pieces) => {
@@ -55,7 +55,7 @@ fn unzstd(packed: &[u8], how: How) -> (Vec<u8>, io::Result<()>) {
             drain(unzstd, how.room)
         }
         None => {
-            let mut unzstd = Unzstd::at_hand(input);
+            let mut unzstd = Unzstd::in_memory(input);
             unzstd.set_threads(how.threads);
             unzstd.start_at(0);
             drain(unzstd, how.room)
@@ -68,7 +68,7 @@ fn whole(packed: &[u8]) -> (Vec<u8>, io::Result<()>) {
 }
 
 /// The error of damaged data, and the output before it.
-fn said(packed: &[u8]) -> (Vec<u8>, String) {
+fn error_text(packed: &[u8]) -> (Vec<u8>, String) {
     let (all, end) = whole(packed);
     (all, end.unwrap_err().to_string())
 }
@@ -86,7 +86,7 @@ fn oracle(packed: &[u8]) -> (Vec<u8>, io::Result<()>) {
     }
 }
 
-/// How libzstd compresses in a test.
+/// Options with which libzstd compresses in a test.
 #[derive(Clone, Copy, Debug)]
 struct Pack {
     level: i32,
@@ -202,7 +202,7 @@ fn blocks_of_all_kinds() {
     // two extra bits, and one remaining literal.
     let sequences = b"\x01\x54\x02\x02\x04\x05";
     check(&frame(10, &[coded(&[b"\x18abc", &sequences[..]].concat())]), b"ababababac");
-    // The same with repeated tables in another block, with new literals.
+    // A second block with repeated tables and new literals.
     let again = b"\x01\xfc\x05";
     let two =
         [coded(&[b"\x18abc", &sequences[..]].concat()), coded(&[b"\x10xy", &again[..]].concat())];
@@ -235,17 +235,17 @@ const WORDS: &[u8] =
       \x50\x94\x2a\x3c\xf2\xdd\x02";
 
 #[test]
-fn frames_that_say_themselves_what_is_right() {
+fn frames_with_checksum_and_size_verify_themselves() {
     // Without an oracle, for Miri: the checksum and the size must be right. Blocks of two frames
     // are decoded at once.
     let packed = [WORDS, WORDS, WORDS].concat();
     for threads in [1, 2] {
-        let (ours, end) = unzstd(&packed, How { threads, ..WHOLE });
+        let (ours, end) = unzstd(&packed, ReadMode { threads, ..WHOLE });
         end.unwrap();
         assert_eq!(ours.len(), 3 * 1228);
         assert!(ours[..1228] == ours[1228..2456] && ours[..1228] == ours[2456..]);
     }
-    let (ours, end) = unzstd(&packed, How { pieces: Some(50), ..WHOLE });
+    let (ours, end) = unzstd(&packed, ReadMode { pieces: Some(50), ..WHOLE });
     end.unwrap();
     assert_eq!(ours.len(), 3 * 1228);
 }
@@ -256,10 +256,10 @@ fn headers_with_all_their_parts() {
     let mut end = block(1, 300, b"z");
     end[0] |= 1;
     for (head, good) in [
-        // A window of 1 KiB, one of 1.875 KiB.
+        // Windows of 1 KiB and 1.875 KiB.
         (&b"\x00\x00"[..], true),
         (b"\x00\x07", true),
-        // Sizes of 2, 4 and 8 bytes; with a window, and instead of one.
+        // Content size fields of 2, 4 and 8 bytes; with a window, and instead of one.
         (b"\x40\x00\x2c\x00", true),
         (b"\x60\x2c\x00", true),
         (b"\xa0\x2c\x01\0\0", true),
@@ -274,7 +274,7 @@ fn headers_with_all_their_parts() {
         // An unused bit, and a reserved bit.
         (b"\x10\x00", true),
         (b"\x08\x00", false),
-        // 128 MiB, and more.
+        // A window of 128 MiB, and a larger one.
         (b"\x00\x88", true),
         (b"\x00\x89", false),
         (b"\x00\xff", false),
@@ -286,28 +286,28 @@ fn headers_with_all_their_parts() {
         assert_eq!(end.is_ok(), ended.is_ok(), "{head:x?}: {end:?} {ended:?}");
         assert!(ended.is_err() || ours == theirs, "{head:x?}");
     }
-    let said = |head: &[u8]| said(&[magic, head, &end].concat()).1;
+    let error_text = |head: &[u8]| error_text(&[magic, head, &end].concat()).1;
     assert_eq!(
-        said(b"\x03\x00\x07\0\0\x01"),
+        error_text(b"\x03\x00\x07\0\0\x01"),
         "a frame that needs the dictionary 16777223, which is not there, before byte 10 of the file"
     );
     assert_eq!(
-        said(b"\x00\x89"),
+        error_text(b"\x00\x89"),
         format!(
-            "a frame with a window of {} bytes, where no more than {MOST_WINDOW} are offered, before byte 6 of the file",
-            MOST_WINDOW / 8 * 9
+            "a frame with a window of {} bytes, where no more than {MAX_WINDOW} are offered, before byte 6 of the file",
+            MAX_WINDOW / 8 * 9
         )
     );
-    assert!(said(b"\x08\x00").starts_with("a frame header with reserved flags"));
+    assert!(error_text(b"\x08\x00").starts_with("a frame header with reserved flags"));
 }
 
 #[test]
-fn frames_and_what_is_skipped_between_them() {
+fn skippable_frames_between_frames() {
     let hello = packed(b"hello", PLAIN);
     let skipped = b"\x5a\x2a\x4d\x18\x03\0\0\0abc";
     let all = [&skipped[..], &hello, &hello, skipped, skipped, &hello, skipped].concat();
     for pieces in [None, Some(1), Some(7)] {
-        let (ours, end) = unzstd(&all, How { pieces, ..WHOLE });
+        let (ours, end) = unzstd(&all, ReadMode { pieces, ..WHOLE });
         end.unwrap();
         assert_eq!(ours, b"hellohellohello");
     }
@@ -322,34 +322,37 @@ fn frames_and_what_is_skipped_between_them() {
             assert!(cut >= borders[0]);
         }
     }
-    let (ours, said) = said(&[&hello[..], b"more"].concat());
+    let (ours, error_text) = error_text(&[&hello[..], b"more"].concat());
     assert_eq!(ours, b"hello");
-    assert!(said.starts_with("no zstd frame where one must be, before byte 22"), "{said}");
+    assert!(
+        error_text.starts_with("no zstd frame where one must be, before byte 22"),
+        "{error_text}"
+    );
 }
 
 #[test]
-fn what_does_not_match_is_reported_after_what_came_out() {
+fn mismatches_are_reported_after_the_output() {
     let bytes = text(300_000, 60, 3);
     let mut bad = packed(&bytes, PLAIN);
     let n = bad.len();
     bad[n - 1] ^= 0x40;
     for threads in 1..4 {
-        let (ours, end) = unzstd(&bad, How { threads, ..WHOLE });
+        let (ours, end) = unzstd(&bad, ReadMode { threads, ..WHOLE });
         assert!(ours == bytes);
-        let said = end.unwrap_err().to_string();
-        assert!(said.starts_with("what came out has the checksum "), "{said}");
-        assert!(said.ends_with(&format!(", before byte {n} of the file")), "{said}");
+        let error_text = end.unwrap_err().to_string();
+        assert!(error_text.starts_with("what came out has the checksum "), "{error_text}");
+        assert!(error_text.ends_with(&format!(", before byte {n} of the file")), "{error_text}");
     }
-    let (ours, said) = said(&frame(7, &[raw(b"hello")]));
+    let (ours, error_text) = error_text(&frame(7, &[raw(b"hello")]));
     assert_eq!(
-        (&ours[..], &said[..]),
+        (&ours[..], &error_text[..]),
         (&b""[..], "5 bytes came out of a frame and should be 7, before byte 18 of the file")
     );
 }
 
 #[test]
-fn blocks_that_mean_nothing() {
-    let of = |content: &[u8]| said(&frame(200, &[raw(b"ab"), coded(content)]));
+fn invalid_blocks() {
+    let of = |content: &[u8]| error_text(&frame(200, &[raw(b"ab"), coded(content)]));
     for (content, expected) in [
         (&b"\x18ab"[..], "a block that ends too early"),
         (b"\x18abc", "a block that ends too early"),
@@ -371,22 +374,22 @@ fn blocks_that_mean_nothing() {
         (b"\x02\x80\0\0\x01\0", "a table whose counts are none"),
         (b"\x02\xc0\0\x80\0\x01\0", "literals whose codes are none"),
     ] {
-        let (ours, said) = of(content);
-        assert!(said.starts_with(expected), "{content:x?}: {said}");
+        let (ours, error_text) = of(content);
+        assert!(error_text.starts_with(expected), "{content:x?}: {error_text}");
         assert_eq!(ours, b"ab", "{content:x?}");
         assert!(oracle(&frame(200, &[raw(b"ab"), coded(content)])).1.is_err(), "{content:x?}");
     }
     for block in [block(3, 1, b"a"), block(0, 1025, &[0; 1025]), block(2, 1, b"\0")] {
         let packed = frame(200, &[block]);
-        assert!(said(&packed).1.starts_with("a block of no known kind"));
+        assert!(error_text(&packed).1.starts_with("a block of no known kind"));
         assert!(oracle(&packed).1.is_err());
     }
 }
 
 #[test]
 fn a_match_that_begins_before_the_frame_ends_within_it() {
-    // 2 bytes and 40 literals, then a match of 34 from up to 17 bytes before all that, most of
-    // which is in reach.
+    // 2 bytes and 40 literals, then a match of 34 bytes that begins up to 17 bytes before the
+    // frame.
     for offset in 40..60_u16 {
         let bits = 1 << 8 | (offset + 3 - 32) << 3;
         let mut content = b"\x84\x02".to_vec();
@@ -394,10 +397,10 @@ fn a_match_that_begins_before_the_frame_ends_within_it() {
         content.extend_from_slice(b"\x01\x54\x17\x05\x1f");
         content.extend_from_slice(&bits.to_le_bytes());
         let packed = frame(200, &[raw(b"ab"), coded(&content)]);
-        let (ours, said) = said(&packed);
-        // Only the size of the frame determines what is in reach.
-        let far = said.starts_with("an offset that reaches back too far");
-        assert_eq!((&ours[..], far), (&b"ab"[..], offset > 42), "{offset}: {said}");
+        let (ours, error_text) = error_text(&packed);
+        // Only the size of the frame limits offsets.
+        let far = error_text.starts_with("an offset that reaches back too far");
+        assert_eq!((&ours[..], far), (&b"ab"[..], offset > 42), "{offset}: {error_text}");
         assert!(oracle(&packed).1.is_err());
     }
 }
@@ -449,7 +452,7 @@ fn kinds(packed: &[u8]) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_kind_of_block_is_tried() {
+fn libzstd_frames_cover_every_kind_of_block() {
     let mut seen = Vec::new();
     let mut try_one = |bytes: &[u8], pack: Pack| {
         let packed = packed(bytes, pack);
@@ -493,15 +496,17 @@ fn every_kind_of_block_is_tried() {
 }
 
 #[test]
-fn windows_that_go_round() {
+fn windows_that_wrap() {
     // Small windows wrap often; matches cross the end of the previous round.
     let bytes = text(700_000, 60, 11);
     for window in [10, 11, 14, 17, 18] {
         for (level, long) in [(1, false), (9, true)] {
             let packed = packed(&bytes, Pack { level, window, long, ..PLAIN });
-            for how in
-                [WHOLE, How { threads: 2, room: 777, ..WHOLE }, How { pieces: Some(99), ..WHOLE }]
-            {
+            for how in [
+                WHOLE,
+                ReadMode { threads: 2, room: 777, ..WHOLE },
+                ReadMode { pieces: Some(99), ..WHOLE },
+            ] {
                 let (ours, end) = unzstd(&packed, how);
                 end.unwrap();
                 assert!(ours == bytes, "{window} {level} {how:?}");
@@ -516,7 +521,7 @@ fn long_windows_and_matches_far_back() {
     let bytes = [&begin[..], &vec![0; 9 << 20], &begin[1000..], b"end"].concat();
     for (window, flush) in [(24, usize::MAX), (27, 1 << 18)] {
         let packed = packed(&bytes, Pack { level: 3, window, long: true, flush, ..PLAIN });
-        let (ours, end) = unzstd(&packed, How { threads: 3, ..WHOLE });
+        let (ours, end) = unzstd(&packed, ReadMode { threads: 3, ..WHOLE });
         end.unwrap();
         assert!(ours == bytes);
     }
@@ -536,10 +541,10 @@ impl Read for Guarded<'_> {
 }
 
 #[test]
-fn input_that_is_not_at_hand_is_not_waited_for() {
+fn blocking_input_is_not_waited_for() {
     let first = text(5000, 60, 1);
     let packed = packed(&first, Pack { flush: 4999, ..PLAIN });
-    // All but the last block, which is empty, and the checksum.
+    // The frame without its last block, which is empty, and without the checksum.
     let begun = Vec::leak(packed[..packed.len() - 7].to_vec());
     let mut unzstd = Unzstd::new(BufReader::with_capacity(64, Guarded(begun)));
     unzstd.set_threads(3);
@@ -559,7 +564,7 @@ fn a_reader_that_stops_early_does_not_wait() {
     let packed = packed(&bytes, PLAIN);
     for threads in 1..5 {
         for read in [0, 1, BLOCK, 3 * BLOCK] {
-            let mut unzstd = Unzstd::at_hand(Cursor::new(packed.clone()));
+            let mut unzstd = Unzstd::in_memory(Cursor::new(packed.clone()));
             unzstd.set_threads(threads);
             unzstd.start_at(0);
             let (mut some, mut at) = (vec![0; read], 0);
@@ -595,4 +600,25 @@ fn cut_at_every_byte() {
     for cut in 10..packed.len() {
         assert_eq!(whole(&packed[..cut]).0, oracle(&packed[..cut]).0);
     }
+}
+
+#[test]
+fn a_damaged_block_leaves_the_block_before_it_intact() {
+    // Blocks in memory are decoded in pairs, others one by one.
+    let plain = packed(&text(600_000, 200, 7), Pack { checksum: false, ..PLAIN });
+    let one_by_one = ReadMode { pieces: Some(1 << 17), ..WHOLE };
+    let step = if cfg!(miri) { 40_001 } else { 101 };
+    let mut failed = 0;
+    for at in (20..plain.len()).step_by(step) {
+        let mut damaged = plain.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let ((paired, end), (single, expected)) = (whole(&damaged), unzstd(&damaged, one_by_one));
+        assert_eq!(paired.len(), single.len(), "byte {at}");
+        assert!(paired == single, "byte {at}");
+        let text = |end: io::Result<()>| end.err().map(|error| error.to_string());
+        let (end, expected) = (text(end), text(expected));
+        assert_eq!(end, expected, "byte {at}");
+        failed += usize::from(end.is_some());
+    }
+    assert!(cfg!(miri) || failed > 100, "{failed} of {}", plain.len() / step);
 }

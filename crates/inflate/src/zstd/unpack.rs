@@ -6,14 +6,14 @@ use super::job::Failure;
 use super::job::Job;
 use super::literals::Codes;
 use super::sequences;
-use super::sequences::Bench;
 use super::sequences::Lane;
+use super::sequences::SequenceScratch;
 
 /// The current tables, kept while blocks repeat them.
 #[derive(Debug, Default)]
 pub(super) struct Entropy {
     codes: Codes,
-    bench: Box<Bench>,
+    scratch: Box<SequenceScratch>,
 }
 
 impl Entropy {
@@ -23,7 +23,8 @@ impl Entropy {
         self.sequences_one(job);
     }
 
-    /// The same for two blocks at once, which takes less time than one after the other.
+    /// Decodes literals and sequences of two blocks at once, which takes less time than one after
+    /// the other.
     pub(super) fn two(&mut self, first: &mut Job, second: &mut Job) {
         self.literals(first);
         self.literals(second);
@@ -32,13 +33,13 @@ impl Entropy {
 
     fn literals(&mut self, job: &mut Job) {
         let Content::Packed(packed) = &job.content else { return };
-        let done = self.codes.unpack(packed, &job.input, &mut job.made);
+        let done = self.codes.unpack(packed, &job.input, &mut job.decoded);
         fail(job, done);
     }
 
     fn sequences_one(&mut self, job: &mut Job) {
         let Some(lane) = lane(job) else { return };
-        let [done] = sequences::read(&mut self.bench, [lane]);
+        let [done] = sequences::read(&mut self.scratch, [lane]);
         fail(job, done);
     }
 
@@ -47,16 +48,16 @@ impl Entropy {
             self.sequences_one(first);
             return self.sequences_one(second);
         };
-        let [one, two] = sequences::read(&mut self.bench, [a, b]);
+        let [one, two] = sequences::read(&mut self.scratch, [a, b]);
         fail(first, one);
         fail(second, two);
     }
 }
 
-/// The sequences of a block, if it can have any.
+/// The decoder of the sequences of a block; `None` if the block cannot have any.
 fn lane(job: &mut Job) -> Option<Lane<'_>> {
     let Content::Packed(packed) = &job.content else { return None };
-    Some(Lane::new(packed, &job.input, &mut job.made, job.most))
+    Some(Lane::new(packed, &job.input, &mut job.decoded, job.max_size))
 }
 
 /// Replaces the block by an error.

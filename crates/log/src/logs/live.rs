@@ -1,5 +1,5 @@
-//! Files of logs that are written while traffic is captured: rows are in their files soon, files are rotated, and a
-//! file that cannot be written does not end the analysis.
+//! Log files of a live analysis: rows are written promptly, files are rotated, and a file that cannot be written does
+//! not end the analysis.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,59 +28,59 @@ use super::Options;
 use super::stream::Stream;
 use super::stream::header;
 use super::stream::stamp;
-use crate::json::days_of_civil;
+use crate::json::days_from_civil;
 
-/// How logs are written while traffic is captured.
+/// Options of log files in a live analysis.
 #[derive(Clone, Debug)]
 pub struct LiveFiles {
-    /// When files get their names.
+    /// Names of files.
     pub names: Names,
-    /// Whether files are rotated: the last ones then are, too, when the logs are closed.
+    /// Whether files are rotated; if so, closing the logs rotates the last ones, too.
     pub rotates: bool,
-    /// Seconds that local time is ahead of UTC at a time in seconds since 1970.
+    /// Returns the offset of local time from UTC in seconds, at a time in seconds since 1970.
     pub offset: fn(i64) -> i64,
-    /// Takes each file that is complete.
+    /// Receives each completed file.
     pub completed: Sender<CompletedFile>,
-    /// What could not be written.
+    /// Rows that could not be written.
     pub losses: LogLosses,
 }
 
-/// When files get their names.
+/// Names of files before they are rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Names {
-    /// `conn.log`, which becomes `conn.2026-11-23-17-00-00.log` when it is rotated.
+    /// `conn.log`, renamed to `conn.2026-11-23-17-00-00.log` when it is rotated.
     #[default]
     Renamed,
     /// `conn.2026-11-23-17-00-00.log` from the start: a file is never renamed.
     Opened,
 }
 
-/// A file that nothing is written to any more.
+/// A completed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedFile {
     /// Name of its log.
     pub log: String,
-    /// Where it is.
+    /// Path of the file.
     pub file: PathBuf,
-    /// When it was opened.
+    /// Wall-clock time at which it was opened.
     pub opened: Time,
-    /// When it was completed.
+    /// Wall-clock time at which it was completed.
     pub closed: Time,
-    /// Whether the logs were closed with it.
+    /// Whether it was completed because the logs were closed.
     pub terminating: bool,
     /// Whether an earlier process left it behind.
     pub recovered: bool,
 }
 
-/// Rows that could not be written, and why. Clones count together.
+/// Counts of rows that could not be written, and messages about them. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct LogLosses(Arc<Mutex<Losses>>);
 
 #[derive(Debug, Default)]
 struct Losses {
     rows: BTreeMap<&'static str, u64>,
-    /// Messages that were not taken yet.
-    words: Vec<String>,
+    /// Messages that were not returned by [`LogLosses::take_messages`] yet.
+    messages: Vec<String>,
 }
 
 impl LogLosses {
@@ -88,48 +88,48 @@ impl LogLosses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows of a log that were discarded.
+    /// Counts discarded rows of a log.
     pub fn discard(&self, log: &'static str, rows: u64) {
         *self.lock().rows.entry(log).or_default() += rows;
     }
 
-    /// Something that people should know.
-    pub fn note(&self, words: String) {
-        self.lock().words.push(words);
+    /// Adds a message for the user.
+    pub fn report(&self, message: String) {
+        self.lock().messages.push(message);
     }
 
-    /// Rows discarded so far, by log.
+    /// Number of rows discarded so far, by log.
     pub fn rows(&self) -> Vec<(&'static str, u64)> {
         self.lock().rows.iter().map(|(log, rows)| (*log, *rows)).collect()
     }
 
-    /// What was [noted](Self::note) since the last call.
-    pub fn take_words(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().words)
+    /// Returns the messages [reported](Self::report) since the last call.
+    pub fn take_messages(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().messages)
     }
 }
 
-/// The file of a stream while traffic is captured.
+/// State of the file of a stream in a live analysis.
 #[derive(Debug, Default)]
 pub(super) struct LiveState {
     path: PathBuf,
     opened: Time,
-    /// Bytes of the file that are whole rows.
-    whole: u64,
-    /// Rows that were written or discarded.
-    settled: u64,
+    /// Length of the file in bytes, up to the last complete row.
+    file_len: u64,
+    /// Number of rows that were written or discarded.
+    handled_rows: u64,
     pub(super) discarded: u64,
-    /// After a failure, when writing is tried again.
+    /// Time of the next attempt to write after a failure.
     retry: Option<Instant>,
-    /// The file that is opened next may have been written by this process before.
+    /// Whether the next file is opened by [`Logs::reopen`] and keeps its opening time.
     reopens: bool,
 }
 
-/// How long a log is not written after a failure.
+/// Time after a failure in which a log is not written.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl LiveFiles {
-    /// The time by which files are named.
+    /// Wall-clock time, which is used in the names of files.
     pub fn clock() -> Time {
         wall_clock()
     }
@@ -145,11 +145,11 @@ impl LiveFiles {
             0 => file.with_file_name(format!("{stem}.{extension}")),
             n => file.with_file_name(format!("{stem}-{n}.{extension}")),
         };
-        // Two files of one second: the later one gets a number.
+        // The second file of the same second gets a number.
         (0..).map(named).find(|path| !path.exists()).unwrap_or_else(|| named(0))
     }
 
-    /// Gives a complete file its last name, and hands it on.
+    /// Renames a complete file to its final name and sends it to `completed`.
     ///
     /// # Errors
     /// When it cannot be renamed.
@@ -167,13 +167,13 @@ impl LiveFiles {
         }
         let (log, closed) = (log.to_owned(), wall_clock());
         let file = CompletedFile { log, file: path, opened, closed, terminating, recovered: false };
-        // Without a receiver the file stays where it is.
+        // Sending fails if the receiver is dropped; the file is complete anyway.
         let _ = self.completed.send(file);
         Ok(())
     }
 
-    /// Gives files that an earlier process left behind their last names: a log of that process ends there, and the
-    /// next one does not overwrite it. Returns how many there were.
+    /// Completes files that an earlier process left behind: renames them to their final names, so that they are not
+    /// overwritten. Returns their number.
     ///
     /// # Errors
     /// When a file cannot be renamed.
@@ -182,18 +182,18 @@ impl LiveFiles {
         for log in logs {
             for extension in ["log", "json", "parquet", "arrow"] {
                 let file = folder.join(format!("{log}.{extension}"));
-                let Ok(about) = fs::symlink_metadata(&file) else { continue };
-                if !about.is_file() {
+                let Ok(metadata) = fs::symlink_metadata(&file) else { continue };
+                if !metadata.is_file() {
                     continue;
                 }
-                if about.len() == 0 {
+                if metadata.len() == 0 {
                     fs::remove_file(&file)?;
                     continue;
                 }
-                let created = about.created().or_else(|_| about.modified());
-                let opened = opened_by_header(&file).or_else(|| created.ok().map(of_system));
+                let created = metadata.created().or_else(|_| metadata.modified());
+                let opened = opened_by_header(&file).or_else(|| created.ok().map(from_system_time));
                 let opened = opened.unwrap_or_else(wall_clock);
-                let closed = about.modified().map_or(opened, of_system);
+                let closed = metadata.modified().map_or(opened, from_system_time);
                 let path = self.stamped(&file, opened);
                 fs::rename(&file, &path)?;
                 found += 1;
@@ -211,43 +211,43 @@ impl LiveFiles {
     }
 }
 
-/// The time that the header of a log shows: `#open 2026-11-21-08-47-00`, UTC.
+/// The opening time from the header of a log: `#open 2026-11-21-08-47-00`, UTC.
 fn opened_by_header(file: &Path) -> Option<Time> {
     let lines = io::BufReader::new(File::open(file).ok()?).lines();
     let lines = lines.take(10).map_while(Result::ok);
     let line = lines.filter_map(|l| l.strip_prefix("#open\t").map(str::to_owned)).next()?;
     let parts: Vec<i64> = line.split('-').map_while(|part| part.parse().ok()).collect();
     let &[year, month, day, hour, minute, second] = &parts[..] else { return None };
-    let days = days_of_civil(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?);
+    let days = days_from_civil(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?);
     Some(Time::from_secs(days * 86_400 + hour * 3600 + minute * 60 + second))
 }
 
-fn of_system(time: SystemTime) -> Time {
+fn from_system_time(time: SystemTime) -> Time {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 fn wall_clock() -> Time {
-    of_system(SystemTime::now())
+    from_system_time(SystemTime::now())
 }
 
 impl Stream {
-    /// Writes what is in the buffer, whole rows all of it. If that fails, discards it.
+    /// Writes the buffer, which holds complete rows; discards it if writing fails.
     pub(super) fn flush_live(&mut self, options: &Options, live: &LiveFiles) {
         let len = self.buffer.len() as u64;
         if len == 0 {
             return;
         }
-        let rows = self.rows - self.live.settled;
-        self.live.settled = self.rows;
-        let rests = self.live.retry.is_some_and(|at| Instant::now() < at);
-        let written = if rests { None } else { Some(self.append(options, live)) };
+        let rows = self.rows - self.live.handled_rows;
+        self.live.handled_rows = self.rows;
+        let is_paused = self.live.retry.is_some_and(|at| Instant::now() < at);
+        let written = if is_paused { None } else { Some(self.append(options, live)) };
         match written {
             Some(Ok(())) => {
                 self.bytes += len;
                 if self.live.retry.take().is_some() {
                     let file = self.live.path.display();
-                    live.losses.note(format!("{file}: written again"));
+                    live.losses.report(format!("{file}: written again"));
                 }
             }
             failed => {
@@ -257,7 +257,7 @@ impl Stream {
                     if self.live.retry.is_none() {
                         let file = self.live.path.display();
                         live.losses
-                            .note(format!("{file}: {error}; rows are discarded and counted"));
+                            .report(format!("{file}: {error}; rows are discarded and counted"));
                     }
                     self.live.retry = Some(Instant::now() + RETRY);
                 }
@@ -272,11 +272,11 @@ impl Stream {
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         if let Err(error) = file.write_all(self.buffer.bytes()) {
-            // A row that was written in part is none.
-            file.set_len(self.live.whole)?;
+            // Remove the part of a row that was written.
+            file.set_len(self.live.file_len)?;
             return Err(error);
         }
-        self.live.whole += self.buffer.len() as u64;
+        self.live.file_len += self.buffer.len() as u64;
         Ok(())
     }
 
@@ -292,21 +292,21 @@ impl Stream {
             Names::Opened => live.stamped(&plain, self.live.opened),
         };
         let mut file = OpenOptions::new().append(true).create(true).open(&self.live.path)?;
-        self.live.whole = file.metadata()?.len();
-        if options.format == Format::Tsv && self.live.whole == 0 {
+        self.live.file_len = file.metadata()?.len();
+        if options.format == Format::Tsv && self.live.file_len == 0 {
             let lines = header(self.path, &self.fields, self.live.opened);
             if let Err(error) = file.write_all(&lines) {
                 file.set_len(0)?;
                 return Err(error);
             }
-            self.live.whole = lines.len() as u64;
-            self.bytes += self.live.whole;
+            self.live.file_len = lines.len() as u64;
+            self.bytes += self.live.file_len;
         }
         self.file = Some(file);
         Ok(())
     }
 
-    /// Nothing more is written to the file of the stream: the next row begins another one.
+    /// Completes the file of the stream; later rows go to a new one.
     pub(super) fn complete(&mut self, options: &Options, live: &LiveFiles, terminating: bool) {
         self.flush_live(options, live);
         if self.file.is_none() {
@@ -317,24 +317,28 @@ impl Stream {
             self.flush_live(options, live);
         }
         let Some(file) = self.file.take() else { return };
-        let mut done = file.sync_all();
+        let mut result = file.sync_all();
         drop(file);
         if live.rotates {
-            done =
-                done.and(live.complete(self.path, &self.live.path, self.live.opened, terminating));
+            result = result.and(live.complete(
+                self.path,
+                &self.live.path,
+                self.live.opened,
+                terminating,
+            ));
             if let Some(folder) = &options.dir {
-                done = done.and(File::open(folder).and_then(|folder| folder.sync_all()));
+                result = result.and(File::open(folder).and_then(|folder| folder.sync_all()));
             }
         }
-        if let Err(error) = done {
-            live.losses.note(format!("{}: {error}", self.live.path.display()));
+        if let Err(error) = result {
+            live.losses.report(format!("{}: {error}", self.live.path.display()));
         }
-        self.live.whole = 0;
+        self.live.file_len = 0;
     }
 }
 
 impl Logs {
-    /// Completes all files: rows to come begin new ones. Does nothing unless [live](Options::live).
+    /// Completes all files; later rows go to new ones. Does nothing unless [live](Options::live).
     pub fn rotate(&mut self) {
         self.complete_all(false);
     }
@@ -345,7 +349,7 @@ impl Logs {
             self.write_out();
             for writer in &mut self.writers {
                 if let Err(error) = writer.rotate(terminating) {
-                    live.losses.note(format!("rotation: {error}"));
+                    live.losses.report(format!("rotation: {error}"));
                 }
             }
             return;
@@ -355,8 +359,8 @@ impl Logs {
         }
     }
 
-    /// Closes all files and opens those of the same names again with the next row: for another program that has
-    /// renamed them. Does nothing unless [live](Options::live).
+    /// Closes all files and opens them by their names at the next row, for another program that has renamed them. Does
+    /// nothing unless [live](Options::live).
     pub fn reopen(&mut self) {
         let Some(live) = self.options.live.clone() else { return };
         self.write_out();
@@ -414,9 +418,9 @@ mod tests {
     }
 
     fn live(rotates: bool, names: Names) -> (LiveFiles, Receiver<CompletedFile>) {
-        let (completed, done) = channel();
+        let (completed, result) = channel();
         let losses = LogLosses::default();
-        (LiveFiles { names, rotates, offset: |_| 3600, completed, losses }, done)
+        (LiveFiles { names, rotates, offset: |_| 3600, completed, losses }, result)
     }
 
     fn logs(folder: &Folder, live: &LiveFiles, format: Format) -> Logs {
@@ -429,9 +433,9 @@ mod tests {
     }
 
     #[test]
-    fn rotated_files_are_whole_and_named_by_their_beginning() {
+    fn rotated_files_are_complete_and_named_by_their_opening_time() {
         let folder = Folder::new("rotated");
-        let (live, done) = live(true, Names::Renamed);
+        let (live, result) = live(true, Names::Renamed);
         let mut logs = logs(&folder, &live, Format::Tsv);
         write(&mut logs, 1);
         logs.write_out();
@@ -440,7 +444,7 @@ mod tests {
         logs.rotate();
         write(&mut logs, 2);
         logs.close().unwrap();
-        let files: Vec<CompletedFile> = done.try_iter().collect();
+        let files: Vec<CompletedFile> = result.try_iter().collect();
         assert_eq!(files.len(), 2, "a period without rows has no file");
         assert!(!files[0].terminating && files[1].terminating);
         for (n, file) in (1..).zip(&files) {
@@ -462,7 +466,7 @@ mod tests {
     #[test]
     fn files_named_from_the_start_are_never_renamed() {
         let folder = Folder::new("opened");
-        let (live, done) = live(true, Names::Opened);
+        let (live, result) = live(true, Names::Opened);
         let mut logs = logs(&folder, &live, Format::Json(crate::JsonTimes::Epoch));
         write(&mut logs, 1);
         logs.write_out();
@@ -470,7 +474,7 @@ mod tests {
         logs.rotate();
         assert_eq!(folder.names(), before);
         assert_eq!(
-            done.try_iter().map(|f| f.file).collect::<Vec<_>>(),
+            result.try_iter().map(|f| f.file).collect::<Vec<_>>(),
             [folder.0.join(&before[0])]
         );
     }
@@ -497,7 +501,7 @@ mod tests {
     #[test]
     fn files_left_behind_are_completed() {
         let folder = Folder::new("left");
-        let (live, done) = live(false, Names::Renamed);
+        let (live, result) = live(false, Names::Renamed);
         let text = "#separator \\x09\n#open\t2026-11-23-17-00-00\n#fields\tn\nx\n";
         fs::write(folder.0.join("conn.log"), text).unwrap();
         fs::write(folder.0.join("dns.log"), "{\"ts\":1}\n").unwrap();
@@ -508,7 +512,7 @@ mod tests {
         assert_eq!(names.len(), 3, "{names:?}");
         assert_eq!(names[0], "conn.2026-11-23-18-00-00.log");
         assert!(names[1].starts_with("dns.2") && names[2] == "other.log");
-        assert!(done.try_iter().all(|file| file.recovered));
+        assert!(result.try_iter().all(|file| file.recovered));
         assert_eq!(live.recover(&folder.0, &["conn", "dns", "ssl"]).unwrap(), 0);
     }
 
@@ -517,7 +521,7 @@ mod tests {
         let folder = Folder::new("failing");
         let (live, _done) = live(false, Names::Renamed);
         let mut logs = logs(&folder, &live, Format::Tsv);
-        // A folder in the place of the file: opening fails.
+        // Opening fails because a folder has the name of the file.
         fs::create_dir(folder.0.join("sample.log")).unwrap();
         write(&mut logs, 1);
         write(&mut logs, 2);
@@ -525,7 +529,7 @@ mod tests {
         write(&mut logs, 3);
         logs.write_out();
         assert_eq!(live.losses.rows(), [("sample", 3)]);
-        assert_eq!(live.losses.take_words().len(), 1);
+        assert_eq!(live.losses.take_messages().len(), 1);
         fs::remove_dir(folder.0.join("sample.log")).unwrap();
         std::thread::sleep(RETRY);
         write(&mut logs, 4);
@@ -537,6 +541,6 @@ mod tests {
             text.lines().filter(|l| !l.starts_with('#')).collect::<Vec<_>>(),
             ["5.000000\t4"]
         );
-        assert_eq!(live.losses.take_words().len(), 1, "written again");
+        assert_eq!(live.losses.take_messages().len(), 1, "written again");
     }
 }

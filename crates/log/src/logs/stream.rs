@@ -1,4 +1,4 @@
-//! One log and its file.
+//! A log stream and its file.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,18 @@ use crate::collect::Shape;
 use crate::json::civil;
 use crate::row::Field;
 
-/// One log: buffered rows and their file.
+/// A log stream: buffered rows and their file.
 pub(super) struct Stream {
     pub(super) path: &'static str,
     pub(super) shape: Shape,
-    /// The columns that are written.
+    /// Columns that are written.
     pub(super) fields: Vec<Field>,
     pub(super) enabled: bool,
     pub(super) file: Option<File>,
     pub(super) buffer: Buffer,
-    /// Keys and line ends of the rows in `buffer`, where rows are collected.
+    /// Key and end offset of each row in `buffer`, if rows are collected.
     pub(super) marks: Vec<(Key, u32)>,
-    /// Packet time of the first row in `buffer`, where rows are collected.
+    /// Packet time of the first row in `buffer`, if rows are collected.
     pub(super) opened: Time,
     pub(super) rows: u64,
     pub(super) bytes: u64,
@@ -36,8 +36,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Creates the file, if logs go to files, before the first row: errors show early, and closing
-    /// has less to do.
+    /// Creates the file before the first row, if logs are written to files, so that errors are reported early.
     pub(super) fn create(&mut self, options: &Options, error: &mut Option<io::Error>) {
         let Some(path) = self.file_path(options) else { return };
         match if options.stdout { stdout() } else { create(&path) } {
@@ -46,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// The path of its file, if logs go to files.
+    /// Path of the file, if logs are written to files.
     fn file_path(&self, options: &Options) -> Option<PathBuf> {
         if options.stdout {
             return Some(PathBuf::from("standard output"));
@@ -55,7 +54,7 @@ impl Stream {
         options.dir.as_ref().map(|dir| dir.join(format!("{}.{extension}", self.path)))
     }
 
-    /// Writes what is in the buffer, in whole pieces of `unit` bytes.
+    /// Writes the buffer, up to a multiple of `unit` bytes.
     #[cold]
     pub(super) fn flush(&mut self, options: &Options, error: &mut Option<io::Error>, unit: usize) {
         let whole = self.buffer.len() / unit * unit;
@@ -83,7 +82,7 @@ fn stdout() -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Creates a file. An old one that has other names (hard links) keeps its bytes under those.
+/// Creates a file. If an existing file has several hard links, the others keep its content.
 fn create(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -95,12 +94,12 @@ fn create(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// Keeps the first error, with the path of the file.
+/// Stores the first error, with the path of the file.
 fn note(error: &mut Option<io::Error>, path: &Path, e: &io::Error) {
     error.get_or_insert_with(|| io::Error::new(e.kind(), format!("{}: {e}", path.display())));
 }
 
-/// The lines before the first row.
+/// The header lines of a TSV log.
 pub(super) fn header(path: &str, fields: &[Field], now: Time) -> Vec<u8> {
     let mut out = Vec::new();
     let mut line = |name: &str, values: &mut dyn Iterator<Item = String>| {
@@ -123,7 +122,7 @@ pub(super) fn header(path: &str, fields: &[Field], now: Time) -> Vec<u8> {
     out
 }
 
-/// `2026-11-21-08-47-00`, UTC.
+/// Formats a time as `2026-11-21-08-47-00`, in UTC.
 pub(super) fn stamp(t: Time) -> String {
     let s = t.as_nanos().div_euclid(1_000_000_000);
     let (y, m, d) = civil(s.div_euclid(86_400));

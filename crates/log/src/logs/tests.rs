@@ -1,4 +1,4 @@
-//! The logs of a run, to the byte.
+//! Exact bytes of the logs of a run.
 
 use super::*;
 use gannet_base::Addr;
@@ -68,7 +68,7 @@ crate::row! {
 }
 
 #[test]
-fn optional_columns_are_there_or_not() {
+fn optional_columns_are_written_on_request() {
     for (columns, name, text) in [
         (vec![], crate::Extra(None), "#fields\tn\n#types\tcount\n7\n"),
         (
@@ -79,35 +79,35 @@ fn optional_columns_are_there_or_not() {
     ] {
         let mut logs = Logs::new(Options { columns, ..Options::default() });
         logs.write(&Longer { n: 7, name });
-        let is = String::from_utf8_lossy(logs.pending("longer")).into_owned();
-        assert!(is.ends_with(text), "{is}");
+        let found_text = String::from_utf8_lossy(logs.pending("longer")).into_owned();
+        assert!(found_text.ends_with(text), "{found_text}");
     }
 }
 
 #[test]
 fn collected_rows_are_added_by_their_keys() {
-    let mut part = Logs::collecting(Options::default());
-    part.set_time(Time::from_secs(86_400));
+    let mut shard = Logs::collecting(Options::default());
+    shard.set_time(Time::from_secs(86_400));
     for packet in [3, 4] {
-        part.set_key(Key { packet, due: Time::MAX, tie: 0 });
-        part.write(&row());
+        shard.set_key(Key { packet, due: Time::MAX, tie: 0 });
+        shard.write(&row());
     }
-    assert!(part.held() > 0);
-    let rows = part.take();
-    assert_eq!((part.held(), part.take().len()), (0, 0));
-    let places: Vec<_> = rows[0].marks.iter().map(|m| m.0.packet).collect();
-    assert_eq!((rows.len(), rows[0].shape.path, places), (1, "sample", vec![3, 4]));
-    let mut whole = Logs::new(Options::default());
-    let mut alone = Logs::new(Options::default());
-    alone.set_time(Time::from_secs(86_400));
-    alone.write(&row());
-    let place = whole.place(&rows[0]);
-    whole.add_at(place, &rows[0], 1..2);
-    assert_eq!(whole.pending("sample"), alone.pending("sample"), "with the header");
-    whole.add_at(place, &rows[0], 0..1);
-    alone.write(&row());
-    assert_eq!(whole.pending("sample"), alone.pending("sample"));
-    assert_eq!(whole.counts(), alone.counts());
+    assert!(shard.collected_bytes() > 0);
+    let rows = shard.take();
+    assert_eq!((shard.collected_bytes(), shard.take().len()), (0, 0));
+    let packets: Vec<_> = rows[0].marks.iter().map(|m| m.0.packet).collect();
+    assert_eq!((rows.len(), rows[0].shape.path, packets), (1, "sample", vec![3, 4]));
+    let mut merged = Logs::new(Options::default());
+    let mut direct = Logs::new(Options::default());
+    direct.set_time(Time::from_secs(86_400));
+    direct.write(&row());
+    let stream_index = merged.stream_index(&rows[0]);
+    merged.add_at(stream_index, &rows[0], 1..2);
+    assert_eq!(merged.pending("sample"), direct.pending("sample"), "with the header");
+    merged.add_at(stream_index, &rows[0], 0..1);
+    direct.write(&row());
+    assert_eq!(merged.pending("sample"), direct.pending("sample"));
+    assert_eq!(merged.counts(), direct.counts());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn pieces_make_the_same_file_as_rows() {
     std::fs::create_dir_all(&dir).unwrap();
     let mut logs = Logs::new(Options { dir: Some(dir.clone()), ..Options::default() });
     let mut expected = String::new();
-    // Rows longer than a piece among short ones.
+    // Among short rows are some longer than a piece.
     for n in (0..9_000).chain([9_000; 3]) {
         let name = if n == 9_000 { "x".repeat(4_000) } else { "y".to_owned() };
         let row = Wide { n, names: crate::Vector(vec![name; if n == 9_000 { 90 } else { 1 }]) };
@@ -140,39 +140,40 @@ crate::row! {
 }
 
 #[test]
-fn many_rows_come_in_chunks_whose_memory_is_used_again() {
-    let mut part = Logs::collecting(Options::default());
-    let mut alone = Logs::new(Options::default());
-    let mut whole = Logs::new(Options::default());
-    let mut memory: Vec<usize> = Vec::new();
+fn chunks_of_collected_rows_are_reused() {
+    let mut shard = Logs::collecting(Options::default());
+    let mut direct = Logs::new(Options::default());
+    let mut merged = Logs::new(Options::default());
+    let mut addresses: Vec<usize> = Vec::new();
     for n in [1, 5_000, 40, 5_000, 600] {
         for _ in 0..n {
-            assert_eq!(part.write(&row()), Cut::default());
-            alone.write(&row());
+            assert_eq!(shard.write(&row()), Cut::default());
+            direct.write(&row());
         }
-        let taken = part.take();
+        let taken = shard.take();
         let rows: usize = taken.iter().map(|r| r.marks.len()).sum();
-        assert_eq!((rows, part.held()), (n, 0));
-        assert!(taken.iter().all(|r| r.bytes.len() <= CHUNK), "they need not grow");
+        assert_eq!((rows, shard.collected_bytes()), (n, 0));
+        assert!(taken.iter().all(|r| r.bytes.len() <= CHUNK_BYTES), "chunks do not grow");
         for rows in &taken {
-            let place = whole.place(rows);
-            let (some, others) = (0..rows.marks.len() / 2, rows.marks.len() / 2..rows.marks.len());
-            whole.add_at(place, rows, some);
-            whole.add_at(place, rows, others);
+            let stream_index = merged.stream_index(rows);
+            let (first_half, second_half) =
+                (0..rows.marks.len() / 2, rows.marks.len() / 2..rows.marks.len());
+            merged.add_at(stream_index, rows, first_half);
+            merged.add_at(stream_index, rows, second_half);
         }
         let chunks: Vec<_> = taken.iter().filter(|r| r.is_chunk()).collect();
-        let at = |r: &&Rows| r.bytes.as_ptr().addr();
-        let again = chunks.iter().filter(|r| memory.contains(&at(r))).count();
-        assert!(memory.is_empty() || chunks.is_empty() || again > 0);
-        memory.extend(chunks.iter().map(at));
-        part.reuse(taken);
+        let address = |r: &&Rows| r.bytes.as_ptr().addr();
+        let again = chunks.iter().filter(|r| addresses.contains(&address(r))).count();
+        assert!(addresses.is_empty() || chunks.is_empty() || again > 0);
+        addresses.extend(chunks.iter().map(address));
+        shard.reuse(taken);
     }
-    assert_eq!(whole.pending("sample"), alone.pending("sample"));
-    assert_eq!(whole.counts(), alone.counts());
+    assert_eq!(merged.pending("sample"), direct.pending("sample"));
+    assert_eq!(merged.counts(), direct.counts());
 }
 
 #[test]
-fn a_tap_gets_rows_of_all_streams_in_their_order() {
+fn a_tap_receives_rows_of_all_streams_in_order() {
     let tap = Tap::default();
     let mut logs = Logs::new(Options { tap: Some(tap.clone()), ..Options::default() });
     logs.write(&row());
@@ -182,8 +183,8 @@ fn a_tap_gets_rows_of_all_streams_in_their_order() {
     tap.take(&mut rows);
     let texts = |rows: &crate::Tapped| -> Vec<(&str, String)> {
         let text = |r: &crate::TappedRow| &rows.bytes[r.start as usize..][..r.len as usize];
-        let named = |r| String::from_utf8_lossy(text(r)).into_owned();
-        rows.rows.iter().map(|r| (rows.path(r.stream).unwrap(), named(r))).collect()
+        let text_of = |r| String::from_utf8_lossy(text(r)).into_owned();
+        rows.rows.iter().map(|r| (rows.path(r.stream).unwrap(), text_of(r))).collect()
     };
     assert_eq!(
         texts(&rows),
@@ -200,7 +201,7 @@ fn a_tap_gets_rows_of_all_streams_in_their_order() {
 }
 
 #[test]
-fn unwanted_streams_cost_no_file() {
+fn streams_that_are_not_selected_have_no_file() {
     let dir = Some("/nonexistent".into());
     let selection = Selection::of(["conn"]);
     let mut logs = Logs::new(Options { dir, selection, ..Options::default() });
@@ -210,7 +211,7 @@ fn unwanted_streams_cost_no_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_named() {
+fn the_error_of_a_file_that_cannot_be_created_names_it() {
     let dir = Some("/nonexistent".into());
     let mut logs = Logs::new(Options { dir, ..Options::default() });
     logs.write(&row());

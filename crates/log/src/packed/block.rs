@@ -1,4 +1,4 @@
-//! A reader of the columns of many rows.
+//! Reads packed rows column by column.
 
 use gannet_base::Addr;
 
@@ -10,35 +10,36 @@ use super::OTHER;
 use super::UNSET;
 use super::VALUE;
 use super::WORD;
+use super::inline_len;
+use super::inline_v4_number;
 use super::marks_at;
 use super::reader::addr;
 use super::reader::cell;
 use super::reader::list;
 use super::reader::text;
-use super::short_of;
 use super::slot_at;
-use super::v4_number;
 
-/// Rows that are read a column at a time: the first values of all of them, then the second ones.
+/// Rows that are read column by column: first the values of the first column of all rows, then those of the second one.
 ///
-/// The rows must be whole: of one that lacks columns, those are read from what is behind it.
+/// Each row must have all columns: missing ones are read from the bytes after the row.
 #[derive(Clone, Debug)]
 pub struct RowBlock<'a> {
     bytes: &'a [u8],
     /// Number of columns.
     columns: usize,
-    /// Where each row begins, behind its length.
-    places: Vec<u32>,
-    /// The next column.
+    /// Offset of each row, after its length prefix.
+    offsets: Vec<u32>,
+    /// Index of the next column.
     column: usize,
-    /// The marks of its group and the slots of that, of the first row.
+    /// Marks and slots of the current group in the first row.
     first: [u64; 1 + GROUP],
-    /// The bits in which other rows differ.
+    /// Bits in which any other row differs from `first`.
     differences: [u64; 1 + GROUP],
-    /// The marks of each row, if some differ.
+    /// Marks of each row, if they differ.
     marks: Vec<u64>,
-    /// The bits that all marks have, and those that some have.
+    /// Bits that are set in the marks of all rows.
     all: u64,
+    /// Bits that are set in the marks of any row.
     any: u64,
 }
 
@@ -46,28 +47,30 @@ pub struct RowBlock<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct BlockColumn<'b, 'a> {
     bytes: &'a [u8],
-    places: &'b [u32],
-    /// The marks of each row, or, if all have the same, none.
+    offsets: &'b [u32],
+    /// Marks of each row; empty if they are equal.
     marks: &'b [u64],
-    /// Where the mark is among those of its group.
+    /// Shift of the column's mark in the marks of its group.
     bit: u32,
-    /// Where the slot is in its row.
+    /// Offset of the slot in a row.
     at: usize,
-    /// The bits of the mark that all rows have, and those that some have.
+    /// Bits that are set in the mark of all rows.
     all: u8,
+    /// Bits that are set in the mark of any row.
     any: u8,
-    /// The slot of the first row, and the bits in which those of others differ.
+    /// Slot of the first row.
     first: u64,
+    /// Bits in which the slot of any other row differs from `first`.
     differences: u64,
 }
 
 impl<'a> RowBlock<'a> {
-    /// No rows yet, of a buffer of rows with that many columns.
+    /// An empty block of a buffer of rows with `columns` columns.
     pub fn new(bytes: &'a [u8], columns: usize) -> Self {
         Self {
             bytes,
             columns,
-            places: Vec::new(),
+            offsets: Vec::new(),
             column: 0,
             first: [0; 1 + GROUP],
             differences: [0; 1 + GROUP],
@@ -77,24 +80,24 @@ impl<'a> RowBlock<'a> {
         }
     }
 
-    /// Begins with the rows that begin at these places, each behind its length.
-    pub fn begin(&mut self, places: impl Iterator<Item = u32>) {
+    /// Sets the rows of the block by their offsets in the buffer, after their length prefixes.
+    pub fn begin(&mut self, offsets: impl Iterator<Item = u32>) {
         self.column = 0;
-        self.places.clear();
-        self.places.extend(places);
+        self.offsets.clear();
+        self.offsets.extend(offsets);
     }
 
     /// The number of rows.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.offsets.len()
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.offsets.is_empty()
     }
 
-    /// The next column.
+    /// Returns the next column.
     pub fn next_column(&mut self) -> BlockColumn<'_, 'a> {
         let column = self.column;
         self.column += 1;
@@ -106,7 +109,7 @@ impl<'a> RowBlock<'a> {
         let [all, any] = [self.all, self.any].map(|marks| (marks >> bit) as u8 & 3);
         BlockColumn {
             bytes: self.bytes,
-            places: &self.places,
+            offsets: &self.offsets,
             marks: &self.marks,
             bit,
             at: slot_at(column),
@@ -117,30 +120,30 @@ impl<'a> RowBlock<'a> {
         }
     }
 
-    /// Compares the marks and slots of the group that begins with a column, a row at a time.
+    /// Compares the marks and slots of the group that begins at a column, row by row.
     fn compare(&mut self, column: usize) {
         let words = 1 + self.columns.saturating_sub(column).min(GROUP);
         let at = marks_at(column);
         let bytes = self.bytes;
-        let group = |place: &u32| {
-            let start = *place as usize + at;
+        let group = |offset: &u32| {
+            let start = *offset as usize + at;
             bytes.get(start..start + words * WORD).unwrap_or_default().as_chunks::<WORD>().0
         };
         (self.first, self.differences) = ([0; 1 + GROUP], [0; 1 + GROUP]);
-        let Some(place) = self.places.first() else { return };
-        for (to, word) in self.first.iter_mut().zip(group(place)) {
+        let Some(offset) = self.offsets.first() else { return };
+        for (to, word) in self.first.iter_mut().zip(group(offset)) {
             *to = u64::from_le_bytes(*word);
         }
-        for place in &self.places {
+        for offset in &self.offsets {
             let known = self.differences.iter_mut().zip(&self.first);
-            for ((differences, first), word) in known.zip(group(place)) {
+            for ((differences, first), word) in known.zip(group(offset)) {
                 *differences |= u64::from_le_bytes(*word) ^ first;
             }
         }
         self.marks.clear();
         (self.all, self.any) = (self.first[0], self.first[0]);
         if self.differences[0] != 0 {
-            self.marks.extend(self.places.iter().map(|place| word(bytes, *place, at)));
+            self.marks.extend(self.offsets.iter().map(|offset| word(bytes, *offset, at)));
             (self.all, self.any) = self
                 .marks
                 .iter()
@@ -150,25 +153,25 @@ impl<'a> RowBlock<'a> {
 }
 
 #[inline(always)]
-fn word(bytes: &[u8], place: u32, at: usize) -> u64 {
-    let rest = bytes.get(place as usize + at..);
+fn word(bytes: &[u8], offset: u32, at: usize) -> u64 {
+    let rest = bytes.get(offset as usize + at..);
     rest.and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 impl<'a> BlockColumn<'_, 'a> {
-    /// Whether no row has a value.
+    /// Whether the column is unset in all rows.
     #[inline]
     pub fn is_unset(&self) -> bool {
         self.all_have(UNSET)
     }
 
-    /// Whether every row has a value in its first form: of strings one that may need escaping.
+    /// Whether the column is set in all rows, and strings may need escaping ([`Cell::String`]).
     #[inline]
     pub fn is_set(&self) -> bool {
         self.all_have(VALUE)
     }
 
-    /// Whether every row has a string that needs no escaping.
+    /// Whether all rows have a string that needs no escaping ([`Cell::Plain`]).
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.all_have(OTHER)
@@ -179,25 +182,25 @@ impl<'a> BlockColumn<'_, 'a> {
         (self.all, self.any) == (mark, mark)
     }
 
-    /// The mark of the row at an index.
+    /// Mark of the row at an index.
     #[inline(always)]
     fn mark(&self, row: usize) -> u8 {
         self.marks.get(row).map_or(self.all, |marks| (marks >> self.bit) as u8 & 3)
     }
 
-    /// Whether rows that have a value have it in its first form: of strings one that may need escaping.
+    /// Like [`is_set`](Self::is_set), but some rows may be unset.
     #[inline]
     pub fn is_set_or_unset(&self) -> bool {
         self.any & OTHER == 0
     }
 
-    /// Whether each row has a value.
+    /// For each row whether the column is set.
     #[inline(always)]
     pub fn are_set(&self) -> impl ExactSizeIterator<Item = bool> {
-        (0..self.places.len()).map(|row| self.mark(row) != UNSET)
+        (0..self.offsets.len()).map(|row| self.mark(row) != UNSET)
     }
 
-    /// The word of all rows, if it is the same.
+    /// The slot of all rows, if it is the same.
     #[inline]
     pub fn common(&self) -> Option<u64> {
         (self.differences == 0).then_some(self.first)
@@ -206,74 +209,74 @@ impl<'a> BlockColumn<'_, 'a> {
     /// The number of rows.
     #[inline]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.offsets.len()
     }
 
     /// Whether there are no rows.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.offsets.is_empty()
     }
 
-    /// The words of the rows: of numbers, times and intervals the values.
+    /// The slots of the rows; for numbers, times and intervals these are the values.
     #[inline]
     pub fn words(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.places.iter().map(|place| word(self.bytes, *place, self.at))
+        self.offsets.iter().map(|offset| word(self.bytes, *offset, self.at))
     }
 
-    /// The length of the string in a word, which is that many first bytes of it; `None` if it is elsewhere.
+    /// The length of a string that is stored in the first bytes of its slot; `None` if it is not stored there.
     #[inline]
     pub fn short(word: u64) -> Option<usize> {
-        short_of(word)
+        inline_len(word)
     }
 
-    /// The string of each row, if [all](Self::is_plain) have [one](Self::is_set).
+    /// Calls `each` with the string of each row. The column must be [set](Self::is_set) or [plain](Self::is_plain).
     #[inline(always)]
     pub fn texts(&self, mut each: impl FnMut(&'a [u8])) {
-        for place in self.places {
-            let row = self.bytes.get(*place as usize..).unwrap_or_default();
-            each(text(row, word(self.bytes, *place, self.at), self.at).unwrap_or_default());
+        for offset in self.offsets {
+            let row = self.bytes.get(*offset as usize..).unwrap_or_default();
+            each(text(row, word(self.bytes, *offset, self.at), self.at).unwrap_or_default());
         }
     }
 
-    /// The address of each row, if [all](Self::is_set) have one.
+    /// Calls `each` with the address of each row. The column must be [set](Self::is_set).
     #[inline(always)]
     pub fn addrs(&self, mut each: impl FnMut(Addr)) {
-        for place in self.places {
-            let row = self.bytes.get(*place as usize..).unwrap_or_default();
-            each(addr(row, word(self.bytes, *place, self.at)).unwrap_or_default());
+        for offset in self.offsets {
+            let row = self.bytes.get(*offset as usize..).unwrap_or_default();
+            each(addr(row, word(self.bytes, *offset, self.at)).unwrap_or_default());
         }
     }
 
-    /// The same as numbers whose highest byte is the first one of the address.
+    /// Like [`addrs`](Self::addrs), with addresses as big-endian numbers.
     #[inline(always)]
     pub fn addr_numbers(&self, mut each: impl FnMut(u128)) {
-        for place in self.places {
-            let slot = word(self.bytes, *place, self.at);
-            each(v4_number(slot).unwrap_or_else(|| {
-                let row = self.bytes.get(*place as usize..).unwrap_or_default();
+        for offset in self.offsets {
+            let slot = word(self.bytes, *offset, self.at);
+            each(inline_v4_number(slot).unwrap_or_else(|| {
+                let row = self.bytes.get(*offset as usize..).unwrap_or_default();
                 u128::from_be_bytes(addr(row, slot).unwrap_or_default().octets())
             }));
         }
     }
 
-    /// The value of each row, a single one.
+    /// Calls `each` with the value of each row in a scalar column.
     #[inline(always)]
     pub fn cells(&self, kind: Kind, mut each: impl FnMut(Cell<'a>)) {
-        for (at, place) in self.places.iter().enumerate() {
-            let slot = word(self.bytes, *place, self.at);
-            let row = self.bytes.get(*place as usize..).unwrap_or_default();
+        for (at, offset) in self.offsets.iter().enumerate() {
+            let slot = word(self.bytes, *offset, self.at);
+            let row = self.bytes.get(*offset as usize..).unwrap_or_default();
             let mark = self.mark(at);
             each(cell(row, (mark, slot, self.at), kind).unwrap_or(Cell::Unset));
         }
     }
 
-    /// The value of each row, a list.
+    /// Calls `each` with the list of each row in a list column.
     #[inline(always)]
     pub fn lists(&self, kind: Kind, mut each: impl FnMut(Option<List<'a>>)) {
-        for (at, place) in self.places.iter().enumerate() {
-            let slot = word(self.bytes, *place, self.at);
-            let row = self.bytes.get(*place as usize..).unwrap_or_default();
+        for (at, offset) in self.offsets.iter().enumerate() {
+            let slot = word(self.bytes, *offset, self.at);
+            let row = self.bytes.get(*offset as usize..).unwrap_or_default();
             each(list(row, (self.mark(at), slot), kind));
         }
     }

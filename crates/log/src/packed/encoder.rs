@@ -1,4 +1,4 @@
-//! The writer of packed rows.
+//! Encodes rows as packed rows.
 
 use std::fmt::Display;
 
@@ -10,45 +10,45 @@ use gannet_base::Uid;
 
 use super::GROUP;
 use super::Kind;
+use super::MAX_INLINE;
 use super::OTHER;
 use super::PREFIX;
 use super::SECONDS;
-use super::SHORT;
 use super::UNSET;
 use super::VALUE;
 use super::WORD;
+use super::inline_len;
+use super::inline_slot;
+use super::len_and_offset;
 use super::marks_at;
-use super::place_of;
-use super::placed;
+use super::offset_slot;
 use super::rest_at;
-use super::short_of;
-use super::short_slot;
 use super::slot_at;
 use super::v4_slot;
 use crate::row::Cut;
 use crate::row::Limits;
-use crate::text::Room;
+use crate::text::LineBuffer;
 use crate::text::Sink;
 use crate::text::append;
 use crate::value::Encoder;
 use crate::value::Port;
 use crate::value::Value;
 
-/// Writes a row as packed values.
+/// Encodes a row as packed values.
 ///
-/// A value may be written in several pieces, and an address or number as its text: in the row it is
-/// one value of its column's type.
+/// A value may be written in several pieces, and an address or number as its text: the packed row has one value of the
+/// column's type.
 pub struct PackedEncoder<'a> {
-    /// The row; its end is that of the rest.
-    out: Room<'a>,
-    /// Where the rest begins.
+    /// The row; bytes are appended to its rest.
+    out: LineBuffer<'a>,
+    /// Offset of the rest.
     rest: u32,
-    /// Where the slot of the current column is.
+    /// Offset of the slot of the current column.
     slot: u32,
-    /// Where the marks of its group are.
+    /// Offset of the marks of the current group.
     marks_at: u32,
     marks: u64,
-    /// Where its mark is among them.
+    /// Shift of the current column's mark in the marks.
     bit: u32,
     limits: Limits,
     cut: Cut,
@@ -56,15 +56,15 @@ pub struct PackedEncoder<'a> {
     kind: Kind,
     /// Whether values are elements of a list.
     is_element: bool,
-    /// Offset of the text of the current value, once it has begun.
+    /// Offset of the text of the current value; 0 before its first piece.
     text: u32,
 }
 
 impl<'a> PackedEncoder<'a> {
-    /// Writes a row of at most that many columns to `room`; call [`finish`](Self::finish) after the last one.
+    /// Writes a row of at most `columns` columns to `buffer`; call [`finish`](Self::finish) after the last one.
     #[inline(always)]
-    pub fn new(room: &'a mut [u8], limits: Limits, columns: usize) -> Self {
-        let mut out = Room::new(room);
+    pub fn new(buffer: &'a mut [u8], limits: Limits, columns: usize) -> Self {
+        let mut out = LineBuffer::new(buffer);
         let rest = PREFIX + rest_at(columns);
         out.skip(rest);
         Self {
@@ -82,8 +82,8 @@ impl<'a> PackedEncoder<'a> {
         }
     }
 
-    /// Ends the row; returns its length and what was cut to its limit. `None` if `room` was too
-    /// small: write the row again with more room.
+    /// Ends the row; returns its length and which parts were truncated to their limits. Returns `None` if `buffer` was
+    /// too small: write the row again to a larger one.
     #[inline(always)]
     pub fn finish(mut self) -> Option<(usize, Cut)> {
         self.out.replace(self.marks_at, self.marks.to_le_bytes());
@@ -93,7 +93,7 @@ impl<'a> PackedEncoder<'a> {
         Some((len, self.cut))
     }
 
-    /// A mark and eight bytes.
+    /// Writes a value of eight bytes.
     #[inline(always)]
     fn word(&mut self, mark: u8, v: u64) {
         if self.is_element {
@@ -104,20 +104,20 @@ impl<'a> PackedEncoder<'a> {
         }
     }
 
-    /// Marks the current column.
+    /// Sets the mark of the current column.
     #[inline(always)]
     fn mark(&mut self, mark: u8) {
         self.marks |= u64::from(mark) << self.bit;
     }
 
-    /// The next column.
+    /// Advances to the next column.
     #[inline(always)]
     fn advance(&mut self) {
         self.slot += WORD as u32;
         self.bit += 2;
     }
 
-    /// The next columns are those of another group.
+    /// Begins the next group of columns.
     #[cold]
     #[inline(never)]
     fn next_group(&mut self) {
@@ -127,43 +127,43 @@ impl<'a> PackedEncoder<'a> {
         (self.marks, self.bit) = (0, 0);
     }
 
-    /// A piece of text.
+    /// Writes a piece of text.
     #[inline(always)]
     fn piece(&mut self, mark: u8, v: &[u8]) {
         let start = self.text;
         if start > 0 {
-            return self.more(mark, v);
+            return self.append_piece(mark, v);
         }
         if self.is_element {
             self.text = self.out.position();
-            self.out.with(|room, at| element_text(room, at, mark, v));
+            self.out.with(|buffer, at| element_text(buffer, at, mark, v));
         } else {
             self.text = self.slot;
             self.mark(mark);
             let (slot, rest) = (self.slot, self.rest);
-            self.out.with(|room, at| text(room, at, (slot, rest), v));
+            self.out.with(|buffer, at| text(buffer, at, (slot, rest), v));
         }
     }
 
-    /// Another piece of the text. All of it needs escapes if a piece does.
+    /// Appends a further piece of text. The whole text may need escaping if one of its pieces does.
     #[cold]
     #[inline(never)]
-    fn more(&mut self, mark: u8, v: &[u8]) {
+    fn append_piece(&mut self, mark: u8, v: &[u8]) {
         let (start, rest) = (self.text, self.rest);
         if self.is_element {
-            return self.out.with(|room, at| more_element_text(room, at, (start, mark), v));
+            return self.out.with(|buffer, at| append_element_text(buffer, at, (start, mark), v));
         }
         if mark == VALUE {
             self.marks &= !(3 << self.bit);
             self.mark(VALUE);
         }
-        self.out.with(|room, at| more_text(room, at, (start, rest), v));
+        self.out.with(|buffer, at| append_text(buffer, at, (start, rest), v));
     }
 
-    /// A value of another type than the column.
+    /// Converts a value of another type to the type of the column.
     #[cold]
     #[inline(never)]
-    fn other(&mut self, v: &dyn Display) {
+    fn convert(&mut self, v: &dyn Display) {
         let shown = v.to_string();
         let number = || shown.parse::<f64>().unwrap_or_default();
         match self.kind {
@@ -177,7 +177,7 @@ impl<'a> PackedEncoder<'a> {
     }
 }
 
-/// A mark and a value of eight bytes, for one store of a fixed size.
+/// Joins a mark and a value of eight bytes, for one store of a fixed size.
 #[inline(always)]
 fn marked(mark: u8, v: [u8; 8]) -> [u8; 9] {
     let [a, b, c, d, e, f, g, h] = v;
@@ -186,58 +186,58 @@ fn marked(mark: u8, v: [u8; 8]) -> [u8; 9] {
 
 /// Writes a text to its slot or to the rest.
 #[inline(never)]
-fn text(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &[u8]) -> u32 {
-    let mut out = Room::at(room, at);
-    let word = short_slot(v).unwrap_or_else(|| {
+fn text(buffer: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &[u8]) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
+    let word = inline_slot(v).unwrap_or_else(|| {
         append(&mut out, v);
-        placed(v.len(), at.wrapping_sub(rest) as usize)
+        offset_slot(v.len(), at.wrapping_sub(rest) as usize)
     });
     out.replace(slot, word.to_le_bytes());
-    out.place()
+    out.into_position()
 }
 
-/// Writes the name of a connection or a file to the rest: it hardly ever has room in its slot.
+/// Writes the uid of a connection or a file to the rest: it hardly ever fits into its slot.
 #[inline(never)]
-fn uid(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &Uid) -> u32 {
-    let mut out = Room::at(room, at);
+fn uid(buffer: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &Uid) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     let (text, len) = v.text();
     out.put(text, len);
-    out.replace(slot, placed(len, at.wrapping_sub(rest) as usize).to_le_bytes());
-    out.place()
+    out.replace(slot, offset_slot(len, at.wrapping_sub(rest) as usize).to_le_bytes());
+    out.into_position()
 }
 
-/// More of the text of a slot.
-fn more_text(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &[u8]) -> u32 {
-    let known = room.get(slot as usize..).and_then(<[u8]>::first_chunk);
+/// Appends to the text of a slot.
+fn append_text(buffer: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &[u8]) -> u32 {
+    let known = buffer.get(slot as usize..).and_then(<[u8]>::first_chunk);
     let word = known.map_or(0, |known| u64::from_le_bytes(*known));
-    let Some(len) = short_of(word) else {
-        // It is the last one in the rest.
-        let (len, place) = place_of(word);
-        let mut out = Room::at(room, at);
+    let Some(len) = inline_len(word) else {
+        // The text is the last one in the rest.
+        let (len, offset) = len_and_offset(word);
+        let mut out = LineBuffer::at(buffer, at);
         append(&mut out, v);
-        out.replace(slot, placed(len + v.len(), place).to_le_bytes());
-        return out.place();
+        out.replace(slot, offset_slot(len + v.len(), offset).to_le_bytes());
+        return out.into_position();
     };
-    let mut whole = word.to_le_bytes()[..len.min(SHORT)].to_vec();
+    let mut whole = word.to_le_bytes()[..len.min(MAX_INLINE)].to_vec();
     whole.extend_from_slice(v);
-    text(room, at, (slot, rest), &whole)
+    text(buffer, at, (slot, rest), &whole)
 }
 
 #[inline(never)]
-fn element_text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
-    let mut out = Room::at(room, at);
+fn element_text(buffer: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     out.put(marked(mark, (v.len() as u64).to_le_bytes()), 5);
     append(&mut out, v);
-    out.place()
+    out.into_position()
 }
 
-/// More of the element that begins at `start`: updates its length, and marks all of it as needing
-/// escapes if a piece does.
-fn more_element_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u32 {
-    let mut out = Room::at(room, at);
+/// Appends to the text of the element at `start`: updates its length, and marks it as needing escapes if the piece
+/// does.
+fn append_element_text(buffer: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     append(&mut out, v);
-    let end = out.place();
-    let head = room.get_mut(start as usize..).and_then(<[u8]>::first_chunk_mut::<5>);
+    let end = out.into_position();
+    let head = buffer.get_mut(start as usize..).and_then(<[u8]>::first_chunk_mut::<5>);
     if let Some([first, len @ ..]) = head {
         *first = if mark == VALUE { VALUE } else { *first };
         *len = end.saturating_sub(start + 5).to_le_bytes();
@@ -247,29 +247,29 @@ fn more_element_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8
 
 /// Writes an address to its slot or to the rest.
 #[inline(always)]
-fn addr(out: &mut Room<'_>, (slot, rest): (u32, u32), v: Addr) {
+fn addr(out: &mut LineBuffer<'_>, (slot, rest): (u32, u32), v: Addr) {
     let word = v.as_v4().map_or_else(
         || {
-            let place = out.position().wrapping_sub(rest);
+            let offset = out.position().wrapping_sub(rest);
             out.put(v.octets(), 16);
-            u64::from(place & u32::MAX >> 1)
+            u64::from(offset & u32::MAX >> 1)
         },
         v4_slot,
     );
     out.replace(slot, word.to_le_bytes());
 }
 
-/// The four columns at once.
+/// Writes the four columns of a connection id.
 #[inline(never)]
-fn conn_id(room: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &ConnId) -> u32 {
-    let mut out = Room::at(room, at);
+fn conn_id(buffer: &mut [u8], at: u32, (slot, rest): (u32, u32), v: &ConnId) -> u32 {
+    let mut out = LineBuffer::at(buffer, at);
     for (slot, host, port) in
         [(slot, v.orig_h, v.orig_p), (slot + 2 * WORD as u32, v.resp_h, v.resp_p)]
     {
         addr(&mut out, (slot, rest), host);
         out.replace(slot + WORD as u32, u64::from(port).to_le_bytes());
     }
-    out.place()
+    out.into_position()
 }
 
 impl Encoder for PackedEncoder<'_> {
@@ -294,7 +294,7 @@ impl Encoder for PackedEncoder<'_> {
         match self.kind {
             Kind::Bool if self.is_element => self.out.put([VALUE, u8::from(v)], 2),
             Kind::Bool => self.word(VALUE, u64::from(v)),
-            _ => self.other(&v),
+            _ => self.convert(&v),
         }
     }
 
@@ -302,7 +302,7 @@ impl Encoder for PackedEncoder<'_> {
     fn count(&mut self, v: u64) {
         match self.kind {
             Kind::Count | Kind::Port | Kind::Int => self.word(VALUE, v),
-            _ => self.other(&v),
+            _ => self.convert(&v),
         }
     }
 
@@ -310,7 +310,7 @@ impl Encoder for PackedEncoder<'_> {
     fn int(&mut self, v: i64) {
         match self.kind {
             Kind::Count | Kind::Port | Kind::Int => self.word(VALUE, v as u64),
-            _ => self.other(&v),
+            _ => self.convert(&v),
         }
     }
 
@@ -318,7 +318,7 @@ impl Encoder for PackedEncoder<'_> {
     fn double(&mut self, v: f64) {
         match self.kind {
             Kind::Double => self.word(VALUE, v.to_bits()),
-            _ => self.other(&v),
+            _ => self.convert(&v),
         }
     }
 
@@ -326,7 +326,7 @@ impl Encoder for PackedEncoder<'_> {
     fn time(&mut self, v: Time) {
         match self.kind {
             Kind::Time => self.word(VALUE, v.as_nanos() as u64),
-            _ => self.other(&v.as_secs_f64()),
+            _ => self.convert(&v.as_secs_f64()),
         }
     }
 
@@ -334,7 +334,7 @@ impl Encoder for PackedEncoder<'_> {
     fn far_time(&mut self, seconds: f64) {
         match self.kind {
             Kind::Time => self.word(OTHER, seconds.to_bits()),
-            _ => self.other(&seconds),
+            _ => self.convert(&seconds),
         }
     }
 
@@ -342,7 +342,7 @@ impl Encoder for PackedEncoder<'_> {
     fn interval(&mut self, v: Interval) {
         match self.kind {
             Kind::Interval => self.word(VALUE, v.as_nanos() as u64),
-            _ => self.other(&v.as_secs_f64()),
+            _ => self.convert(&v.as_secs_f64()),
         }
     }
 
@@ -357,7 +357,7 @@ impl Encoder for PackedEncoder<'_> {
                 self.mark(VALUE);
                 addr(&mut self.out, (self.slot, self.rest), v);
             }
-            _ => self.other(&v),
+            _ => self.convert(&v),
         }
     }
 
@@ -365,14 +365,14 @@ impl Encoder for PackedEncoder<'_> {
     fn conn_id(&mut self, v: &ConnId) {
         const BITS: u32 = 4 * 2;
         if self.bit + BITS > 2 * GROUP as u32 {
-            // They are in two groups.
+            // The four columns are in two groups.
             self.field("id.orig_h", &v.orig_h);
             self.field("id.orig_p", &Port(v.orig_p));
             self.field("id.resp_h", &v.resp_h);
             return self.field("id.resp_p", &Port(v.resp_p));
         }
         let (slot, rest) = (self.slot, self.rest);
-        self.out.with(|room, at| conn_id(room, at, (slot, rest), v));
+        self.out.with(|buffer, at| conn_id(buffer, at, (slot, rest), v));
         self.marks |= 0b_01_01_01_01 << self.bit;
         (0..4).for_each(|_| self.advance());
     }
@@ -383,7 +383,7 @@ impl Encoder for PackedEncoder<'_> {
         self.cut.strings |= n < v.len();
         match self.kind {
             Kind::Text => self.piece(VALUE, &v[..n]),
-            _ => self.other(&v.escape_ascii()),
+            _ => self.convert(&v.escape_ascii()),
         }
     }
 
@@ -391,7 +391,7 @@ impl Encoder for PackedEncoder<'_> {
     fn plain(&mut self, v: &[u8]) {
         match self.kind {
             Kind::Text => self.piece(OTHER, v),
-            _ => self.other(&v.escape_ascii()),
+            _ => self.convert(&v.escape_ascii()),
         }
     }
 
@@ -401,7 +401,7 @@ impl Encoder for PackedEncoder<'_> {
             self.text = self.slot;
             self.mark(OTHER);
             let (slot, rest) = (self.slot, self.rest);
-            self.out.with(|room, at| uid(room, at, (slot, rest), v));
+            self.out.with(|buffer, at| uid(buffer, at, (slot, rest), v));
         } else {
             let (text, len) = v.text();
             self.plain(text.get(..len).unwrap_or_default());
@@ -413,8 +413,8 @@ impl Encoder for PackedEncoder<'_> {
         let n = v.len().min(self.limits.elements);
         self.cut.lists |= n < v.len();
         self.kind = const { Kind::of(V::TYPE) };
-        let place = self.out.position().wrapping_sub(self.rest);
-        self.out.replace(self.slot, placed(n, place as usize).to_le_bytes());
+        let offset = self.out.position().wrapping_sub(self.rest);
+        self.out.replace(self.slot, offset_slot(n, offset as usize).to_le_bytes());
         self.mark(VALUE);
         self.is_element = true;
         for element in v.take(n) {

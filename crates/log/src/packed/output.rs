@@ -1,4 +1,4 @@
-//! Receivers of packed rows.
+//! Outputs of packed rows.
 
 use std::fmt;
 use std::io;
@@ -13,10 +13,10 @@ use crate::logs::Logs;
 use crate::logs::Options;
 use crate::row::Field;
 
-/// A stream whose packed rows are written.
+/// Description of a stream for [`PackedWriter`]s.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedStream<'a> {
-    /// Its name.
+    /// Name of the stream.
     pub path: &'static str,
     /// The columns that each row has, in order.
     pub fields: &'a [Field],
@@ -26,8 +26,7 @@ pub struct PackedStream<'a> {
 }
 
 impl<'a> PackedStream<'a> {
-    /// A stream that [`Logs`] did not write: rows that were read, or a stream that is declared at
-    /// run time.
+    /// A stream that is not written by [`Logs`], such as rows read from a file.
     pub fn new(
         path: &'static str,
         fields: &'static [Field],
@@ -40,22 +39,21 @@ impl<'a> PackedStream<'a> {
 
 /// Receives the packed rows of all streams.
 ///
-/// The rows of one stream come in order, in pieces whose boundaries mean nothing. The result must
-/// not depend on the order in which pieces of different streams arrive, which varies with the
-/// number of threads.
+/// The rows of one stream arrive in order, in pieces with arbitrary boundaries. The result must not depend on the order
+/// in which pieces of different streams arrive, which varies with the number of threads.
 pub trait PackedWriter: Send {
-    /// Receives some rows of a stream.
+    /// Writes rows of a stream.
     fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()>;
     /// Completes all files; packet time is `now`.
     fn close(&mut self, now: Time) -> io::Result<()>;
-    /// Rows that it has go to where others can read them, as far as its format allows that.
+    /// Writes buffered rows so that other processes can read them, as far as the format allows that.
     ///
     /// # Errors
     /// When they cannot be written.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-    /// Completes all files: rows to come begin new ones.
+    /// Completes all files; later rows go to new ones.
     ///
     /// # Errors
     /// When a file cannot be completed.
@@ -63,22 +61,22 @@ pub trait PackedWriter: Send {
         let _ = terminating;
         Ok(())
     }
-    /// Opens files again by their names.
+    /// Closes all files; later rows go to files opened by name again.
     fn reopen(&mut self) {}
 }
 
-/// Makes writers of packed rows, one for each run of the analysis.
+/// A format of packed rows; creates a writer for each run of the analysis.
 pub trait Output: Send + Sync + fmt::Debug {
-    /// A writer for a run with these options.
+    /// Creates a writer for a run with these options.
     fn open(&self, options: &Options) -> Box<dyn PackedWriter>;
 }
 
-/// Text files among several formats.
+/// Text files as one of several outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct TextOutput {
-    /// Their format.
+    /// Format of the files.
     pub format: Format,
-    /// Their extension: `log` if there is none.
+    /// Extension of the files; `log` by default.
     pub extension: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! The packer of rows whose types are known only at run time.
+//! Packs rows whose types are known only at run time.
 
 use super::Cell;
 use super::GROUP;
@@ -8,8 +8,8 @@ use super::SECONDS;
 use super::UNSET;
 use super::VALUE;
 use super::WORD;
-use super::placed;
-use super::short_slot;
+use super::inline_slot;
+use super::offset_slot;
 use super::v4_slot;
 
 /// Packs rows of values whose types are known only at run time.
@@ -19,17 +19,17 @@ use super::v4_slot;
 #[derive(Clone, Debug, Default)]
 pub struct RowPacker {
     bytes: Vec<u8>,
-    /// Where the current row begins.
+    /// Offset of the current row.
     start: usize,
-    /// Columns of it so far.
+    /// Number of columns of the current row so far.
     columns: usize,
-    /// Where the marks of their group are.
+    /// Offset of the marks of the current group.
     marks_at: usize,
     marks: u64,
-    /// What is behind the slots of the current row.
+    /// The rest of the current row, which follows its slots.
     rest: Vec<u8>,
-    /// Elements to come of the current list.
-    elements: usize,
+    /// Number of elements of the current list that are still to be pushed.
+    remaining_elements: usize,
 }
 
 impl RowPacker {
@@ -37,7 +37,7 @@ impl RowPacker {
     pub fn begin(&mut self) {
         self.start = self.bytes.len();
         self.rest.clear();
-        (self.columns, self.elements) = (0, 0);
+        (self.columns, self.remaining_elements) = (0, 0);
         self.bytes.extend_from_slice(&[0; 2 * PREFIX]);
         self.begin_group();
     }
@@ -49,15 +49,15 @@ impl RowPacker {
     }
 
     fn end_group(&mut self) {
-        if let Some(place) = self.bytes.get_mut(self.marks_at..self.marks_at + WORD) {
-            place.copy_from_slice(&self.marks.to_le_bytes());
+        if let Some(slice) = self.bytes.get_mut(self.marks_at..self.marks_at + WORD) {
+            slice.copy_from_slice(&self.marks.to_le_bytes());
         }
     }
 
-    /// One value.
+    /// Appends a value.
     pub fn push(&mut self, cell: &Cell<'_>) {
-        if let Some(left) = self.elements.checked_sub(1) {
-            self.elements = left;
+        if let Some(left) = self.remaining_elements.checked_sub(1) {
+            self.remaining_elements = left;
             return element(&mut self.rest, cell);
         }
         let (mark, slot) = match *cell {
@@ -72,7 +72,7 @@ impl RowPacker {
             Cell::Interval(v) => (VALUE, v.as_nanos() as u64),
             Cell::Addr(v) => {
                 let octets = v.octets();
-                (VALUE, v.as_v4().map_or_else(|| self.put(&octets) as u64, v4_slot))
+                (VALUE, v.as_v4().map_or_else(|| self.append_rest(&octets) as u64, v4_slot))
             }
             Cell::String(v) => (VALUE, self.text(v)),
             Cell::Plain(v) => (OTHER, self.text(v)),
@@ -84,10 +84,10 @@ impl RowPacker {
         self.column(mark, slot);
     }
 
-    /// A set or vector; its elements follow as values.
-    pub fn push_list(&mut self, elements: usize) {
-        self.column(VALUE, placed(elements, self.rest.len()));
-        self.elements = elements;
+    /// Begins a set or vector; its elements are pushed next.
+    pub fn push_list(&mut self, remaining_elements: usize) {
+        self.column(VALUE, offset_slot(remaining_elements, self.rest.len()));
+        self.remaining_elements = remaining_elements;
     }
 
     fn column(&mut self, mark: u8, slot: u64) {
@@ -102,14 +102,14 @@ impl RowPacker {
     }
 
     fn text(&mut self, v: &[u8]) -> u64 {
-        short_slot(v).unwrap_or_else(|| placed(v.len(), self.put(v)))
+        inline_slot(v).unwrap_or_else(|| offset_slot(v.len(), self.append_rest(v)))
     }
 
-    /// Appends bytes to the rest; returns their place.
-    fn put(&mut self, v: &[u8]) -> usize {
-        let place = self.rest.len();
+    /// Appends bytes to the rest; returns their offset in it.
+    fn append_rest(&mut self, v: &[u8]) -> usize {
+        let offset = self.rest.len();
         self.rest.extend_from_slice(v);
-        place
+        offset
     }
 
     /// Ends the row.
@@ -118,8 +118,8 @@ impl RowPacker {
         let rest = self.bytes.len().saturating_sub(self.start + PREFIX) as u64;
         self.bytes.extend_from_slice(&self.rest);
         let len = self.bytes.len().saturating_sub(self.start + PREFIX) as u64;
-        if let Some(place) = self.bytes.get_mut(self.start..self.start + 2 * PREFIX) {
-            place.copy_from_slice(&(len | rest << 32).to_le_bytes());
+        if let Some(slice) = self.bytes.get_mut(self.start..self.start + 2 * PREFIX) {
+            slice.copy_from_slice(&(len | rest << 32).to_le_bytes());
         }
     }
 
@@ -128,21 +128,21 @@ impl RowPacker {
         &self.bytes
     }
 
-    /// Drops all rows and keeps the memory.
+    /// Removes all rows; keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.start = 0;
     }
 }
 
-/// An element of a list.
+/// Encodes an element of a list.
 fn element(out: &mut Vec<u8>, cell: &Cell<'_>) {
     let mut word = |mark, v: u64| {
         out.push(mark);
         out.extend_from_slice(&v.to_le_bytes());
     };
     match *cell {
-        // A list has no lists.
+        // Lists are not nested.
         Cell::Unset | Cell::List(_) => out.push(UNSET),
         Cell::Bool(v) => out.extend_from_slice(&[VALUE, u8::from(v)]),
         Cell::Count(v) => word(VALUE, v),

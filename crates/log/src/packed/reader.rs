@@ -1,4 +1,4 @@
-//! Readers of packed rows.
+//! Reads packed rows.
 
 use gannet_base::Addr;
 use gannet_base::Interval;
@@ -10,11 +10,11 @@ use super::PREFIX;
 use super::SECONDS;
 use super::UNSET;
 use super::VALUE;
+use super::inline_len;
+use super::inline_v4;
+use super::len_and_offset;
 use super::marks_at;
-use super::place_of;
-use super::short_of;
 use super::slot_at;
-use super::v4_of;
 use crate::value::Type;
 
 /// The type of the values of a column, or of the elements of its lists.
@@ -61,7 +61,7 @@ impl Kind {
 /// One value of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// None.
+    /// An unset column or element.
     Unset,
     /// `bool`.
     Bool(bool),
@@ -77,7 +77,7 @@ pub enum Cell<'a> {
     FarTime(f64),
     /// `interval`.
     Interval(Interval),
-    /// `time` or `interval` in seconds, of any size, which text shows with six decimals.
+    /// `time` or `interval` in seconds, of any size, written with six decimals.
     Seconds(f64),
     /// `addr`.
     Addr(Addr),
@@ -89,11 +89,11 @@ pub enum Cell<'a> {
     List(List<'a>),
 }
 
-/// The elements of a set or vector. The bytes are validated only as they are read.
+/// Iterator over the elements of a set or vector; bytes are validated as they are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct List<'a> {
     kind: Kind,
-    left: usize,
+    remaining: usize,
     bytes: &'a [u8],
 }
 
@@ -102,18 +102,18 @@ impl<'a> Iterator for List<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Cell<'a>> {
-        self.left = self.left.checked_sub(1)?;
+        self.remaining = self.remaining.checked_sub(1)?;
         Some(element(&mut self.bytes, self.kind).unwrap_or(Cell::Unset))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.remaining, Some(self.remaining))
     }
 }
 
 impl ExactSizeIterator for List<'_> {}
 
-/// The rows of a buffer, each without the length before it.
+/// Iterator over the rows of a buffer, without their length prefixes.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedRows<'a>(&'a [u8]);
 
@@ -155,21 +155,21 @@ impl<'a> Cells<'a> {
         Self { row, column: 0 }
     }
 
-    /// The next value, a single one. If the row is too short, the missing values are unset.
+    /// Returns the next value of a scalar column; `Unset` if the row is too short.
     #[inline(always)]
     pub fn scalar(&mut self, kind: Kind) -> Cell<'a> {
         let found = self.next().and_then(|(mark, slot, at)| cell(self.row, (mark, slot, at), kind));
         found.unwrap_or(Cell::Unset)
     }
 
-    /// The next value, a list.
+    /// Returns the next value of a list column; `None` if it is unset or the row is too short.
     #[inline]
     pub fn list(&mut self, kind: Kind) -> Option<List<'a>> {
         let (mark, slot, _) = self.next()?;
         list(self.row, (mark, slot), kind)
     }
 
-    /// The next value of this type: a list or a single one.
+    /// Returns the next value of a column of this type.
     pub fn of(&mut self, ty: Type) -> Cell<'a> {
         let kind = Kind::of(ty);
         match ty {
@@ -178,33 +178,33 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The mark and the slot of the next column, and where that is.
+    /// Mark, slot and offset of the slot of the next column.
     #[inline(always)]
     fn next(&mut self) -> Option<(u8, u64, usize)> {
         let column = self.column;
         self.column += 1;
         let at = slot_at(column);
-        let slots = self.row.get(..rest_of(self.row)?)?;
+        let slots = self.row.get(..rest_start(self.row)?)?;
         let marks = u64::from_le_bytes(*slots.get(marks_at(column)..)?.first_chunk()?);
         let slot = u64::from_le_bytes(*slots.get(at..)?.first_chunk()?);
         Some(((marks >> (2 * (column % GROUP))) as u8 & 3, slot, at))
     }
 }
 
-/// Where the rest of a row begins.
+/// Offset of the rest of a row.
 #[inline(always)]
-fn rest_of(row: &[u8]) -> Option<usize> {
+fn rest_start(row: &[u8]) -> Option<usize> {
     row.first_chunk().map(|rest| u32::from_le_bytes(*rest) as usize)
 }
 
-/// Bytes of the rest of a row.
+/// `len` bytes at an offset in the rest of a row.
 #[inline(always)]
-fn rest(row: &[u8], len: usize, place: usize) -> Option<&[u8]> {
-    let start = rest_of(row)? + place;
+fn rest(row: &[u8], len: usize, offset: usize) -> Option<&[u8]> {
+    let start = rest_start(row)? + offset;
     row.get(start..start + len)
 }
 
-/// The value of a slot, which is at a place of its row.
+/// The value of a slot at offset `at` of its row.
 #[inline(always)]
 pub(super) fn cell<'a>(
     row: &'a [u8],
@@ -221,79 +221,81 @@ pub(super) fn cell<'a>(
             let text = text(row, slot, at)?;
             if mark == OTHER { Cell::Plain(text) } else { Cell::String(text) }
         }
-        _ => word(mark, slot, kind),
+        _ => scalar_word(mark, slot, kind),
     })
 }
 
 /// The address of a slot.
 #[inline(always)]
 pub(super) fn addr(row: &[u8], slot: u64) -> Option<Addr> {
-    match v4_of(slot) {
+    match inline_v4(slot) {
         Some(addr) => Some(addr),
         None => Addr::from_slice(rest(row, 16, slot as usize)?),
     }
 }
 
-/// The text of a slot, which is at a place of its row.
+/// The text of a slot at offset `at` of its row.
 #[inline(always)]
 pub(super) fn text(row: &[u8], slot: u64, at: usize) -> Option<&[u8]> {
-    match short_of(slot) {
+    match inline_len(slot) {
         Some(len) => row.get(at..at + len),
         None => {
-            let (len, place) = place_of(slot);
-            rest(row, len, place)
+            let (len, offset) = len_and_offset(slot);
+            rest(row, len, offset)
         }
     }
 }
 
-/// The elements of a slot's list.
+/// The list of a slot.
 #[inline(always)]
 pub(super) fn list<'a>(row: &'a [u8], (mark, slot): (u8, u64), kind: Kind) -> Option<List<'a>> {
     if mark != VALUE {
         return None;
     }
-    let (elements, place) = place_of(slot);
-    let bytes = row.get(rest_of(row)? + place..)?;
-    Some(List { kind, left: elements.min(bytes.len()), bytes })
+    let (elements, offset) = len_and_offset(slot);
+    let bytes = row.get(rest_start(row)? + offset..)?;
+    Some(List { kind, remaining: elements.min(bytes.len()), bytes })
 }
 
-/// A value of eight bytes.
+/// A value of eight bytes, from its mark and word.
 #[inline(always)]
-fn word<'a>(mark: u8, word: u64, kind: Kind) -> Cell<'a> {
+fn scalar_word<'a>(mark: u8, scalar_word: u64, kind: Kind) -> Cell<'a> {
     match kind {
-        Kind::Int => Cell::Int(word as i64),
-        Kind::Double => Cell::Double(f64::from_bits(word)),
-        Kind::Time | Kind::Interval if mark == SECONDS => Cell::Seconds(f64::from_bits(word)),
-        Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(word)),
-        Kind::Time => Cell::Time(Time::from_nanos(word as i64)),
-        Kind::Interval => Cell::Interval(Interval::from_nanos(word as i64)),
-        _ => Cell::Count(word),
+        Kind::Int => Cell::Int(scalar_word as i64),
+        Kind::Double => Cell::Double(f64::from_bits(scalar_word)),
+        Kind::Time | Kind::Interval if mark == SECONDS => {
+            Cell::Seconds(f64::from_bits(scalar_word))
+        }
+        Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(scalar_word)),
+        Kind::Time => Cell::Time(Time::from_nanos(scalar_word as i64)),
+        Kind::Interval => Cell::Interval(Interval::from_nanos(scalar_word as i64)),
+        _ => Cell::Count(scalar_word),
     }
 }
 
 #[inline(always)]
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+fn take_array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = from.split_first_chunk::<N>()?;
     *from = rest;
     Some(*first)
 }
 
-/// The next element of a list.
+/// Decodes the next element of a list.
 #[inline(always)]
 fn element<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
-    let [mark] = take(from)?;
+    let [mark] = take_array(from)?;
     if mark == UNSET {
         return Some(Cell::Unset);
     }
     Some(match kind {
-        Kind::Bool => Cell::Bool(take::<1>(from)? != [0]),
-        Kind::Addr => Cell::Addr(Addr::from_slice(&take::<16>(from)?)?),
+        Kind::Bool => Cell::Bool(take_array::<1>(from)? != [0]),
+        Kind::Addr => Cell::Addr(Addr::from_slice(&take_array::<16>(from)?)?),
         Kind::Text => {
-            let len = u32::from_le_bytes(take(from)?) as usize;
+            let len = u32::from_le_bytes(take_array(from)?) as usize;
             let (text, rest) = from.split_at_checked(len)?;
             *from = rest;
             if mark == OTHER { Cell::Plain(text) } else { Cell::String(text) }
         }
-        _ => word(mark, u64::from_le_bytes(take(from)?), kind),
+        _ => scalar_word(mark, u64::from_le_bytes(take_array(from)?), kind),
     })
 }

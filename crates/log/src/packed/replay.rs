@@ -1,4 +1,4 @@
-//! Packed rows through another encoder.
+//! Writes packed rows with another encoder.
 
 use gannet_base::Addr;
 use gannet_base::Interval;
@@ -13,8 +13,8 @@ use crate::value::Encoder;
 use crate::value::Type;
 use crate::value::Value;
 
-/// Writes a packed row with an encoder, with the same result as the row itself. `fields` are
-/// exactly the columns that the row has.
+/// Writes a packed row with an encoder, with the same result as the original row. `fields` are exactly the columns of
+/// the row.
 pub fn replay<E: Encoder>(fields: &[Field], row: &[u8], e: &mut E) {
     let mut cells = Cells::new(row);
     for field in fields {
@@ -29,10 +29,10 @@ pub fn replay<E: Encoder>(fields: &[Field], row: &[u8], e: &mut E) {
     }
 }
 
-/// A value of the type that a column is declared with, or unset.
+/// A value of a column's declared type, or unset.
 struct CellValue<'a, const KIND: u8>(Cell<'a>);
 
-/// A list of such values.
+/// A list of values of a declared type.
 struct ListValue<'a, const KIND: u8>(List<'a>);
 
 const TEXT: u8 = 0;

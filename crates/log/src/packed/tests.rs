@@ -1,4 +1,4 @@
-//! Packed rows compared with the rows that they were made from.
+//! Packed rows compared with the rows that they are encoded from.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -49,7 +49,7 @@ crate::row! {
         date: Date = "date",
         /// Whether.
         is: bool = "is",
-        /// Only where it is asked for.
+        /// Only on request.
         more: Extra<u64> = "more",
     }
 }
@@ -60,30 +60,30 @@ fn id() -> ConnId {
 }
 
 fn packed<R: Row>(row: &R) -> Vec<u8> {
-    let mut room = vec![0; 1 << 16];
-    let mut e = PackedEncoder::new(&mut room, Sample::LIMITS, R::COLUMNS);
+    let mut buffer = vec![0; 1 << 16];
+    let mut e = PackedEncoder::new(&mut buffer, Sample::LIMITS, R::COLUMNS);
     row.encode(&mut e);
     let (n, _) = e.finish().unwrap();
-    room.truncate(n);
-    room
+    buffer.truncate(n);
+    buffer
 }
 
 fn tsv(write: impl FnOnce(&mut TsvEncoder<'_>)) -> Vec<u8> {
-    let mut room = vec![0; 1 << 16];
-    let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+    let mut buffer = vec![0; 1 << 16];
+    let mut e = TsvEncoder::new(&mut buffer, Sample::LIMITS);
     write(&mut e);
     let (n, _) = e.finish().unwrap();
-    room.truncate(n);
-    room
+    buffer.truncate(n);
+    buffer
 }
 
 fn json(times: JsonTimes, write: impl FnOnce(&mut JsonEncoder<'_>)) -> Vec<u8> {
-    let mut room = vec![0; 1 << 16];
-    let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+    let mut buffer = vec![0; 1 << 16];
+    let mut e = JsonEncoder::new(&mut buffer, Sample::LIMITS, times);
     write(&mut e);
     let (n, _) = e.finish().unwrap();
-    room.truncate(n);
-    room
+    buffer.truncate(n);
+    buffer
 }
 
 fn fields() -> Vec<crate::Field> {
@@ -92,7 +92,7 @@ fn fields() -> Vec<crate::Field> {
     fields
 }
 
-/// A cell and the elements of a list.
+/// Debug text of a cell, with the elements of a list.
 fn shown(cell: Cell<'_>) -> String {
     match cell {
         Cell::List(list) => format!("{:?}", list.collect::<Vec<_>>()),
@@ -101,8 +101,8 @@ fn shown(cell: Cell<'_>) -> String {
 }
 
 proptest! {
-    /// A packed row writes the same bytes as the row in all formats, and values that are packed one
-    /// by one make the same packed row.
+    /// A packed row is written as the same bytes as the row in all formats, and values that are packed one by one have
+    /// the same cells.
     #[test]
     fn packed_rows_are_written_as_rows(
         ts: Option<i64>, has_id: bool, string: Option<Vec<u8>>, strings: Vec<Vec<u8>>,
@@ -142,7 +142,7 @@ proptest! {
         }
     }
 
-    /// Bytes that are not packed rows end the reading without a panic.
+    /// Reading of arbitrary bytes ends without a panic.
     #[test]
     fn any_bytes_are_read(bytes: Vec<u8>) {
         for row in PackedRows::new(&bytes) {
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// Columns of two groups, and a block of rows that have some of them.
+/// A block of rows whose columns are in three groups, some of them unset.
 #[test]
 fn a_block_has_the_cells_of_its_rows() {
     const COLUMNS: usize = 70;
@@ -169,7 +169,7 @@ fn a_block_has_the_cells_of_its_rows() {
         for column in 0..COLUMNS {
             let (some, text) = ((n * 7 + column) % 3 != 0, texts[(n + column) % texts.len()]);
             packer.push(&match (kinds[column % 5], column % 5) {
-                // Those columns have a value in no row, and in each.
+                // Column 33 is unset in all rows; columns ending in 2 or 9 are set in all rows.
                 _ if column == 33 || column % 10 != 9 && column % 10 != 2 && !some => Cell::Unset,
                 (Kind::Count, _) => Cell::Count((n + column) as u64),
                 (Kind::Addr, _) => Cell::Addr(hosts[n % 2]),
@@ -184,34 +184,34 @@ fn a_block_has_the_cells_of_its_rows() {
     let bytes = packer.rows();
     let rows: Vec<_> = PackedRows::new(bytes).collect();
     let mut block = RowBlock::new(bytes, COLUMNS);
-    let place = |row: &[u8]| (row.as_ptr() as usize - bytes.as_ptr() as usize) as u32;
-    block.begin(rows.iter().map(|row| place(row)));
+    let offset_of = |row: &[u8]| (row.as_ptr() as usize - bytes.as_ptr() as usize) as u32;
+    block.begin(rows.iter().map(|row| offset_of(row)));
     assert_eq!((block.len(), block.is_empty()), (40, false));
     let mut cells: Vec<_> = rows.iter().map(|row| Cells::new(row)).collect();
     for column in 0..COLUMNS {
         let kind = kinds[column % 5];
         let expected: Vec<_> = cells.iter_mut().map(|cells| cells.scalar(kind)).collect();
-        let of = block.next_column();
+        let block_column = block.next_column();
         let mut found = Vec::new();
-        of.cells(kind, |cell| found.push(cell));
+        block_column.cells(kind, |cell| found.push(cell));
         assert_eq!(found, expected, "column {column}");
-        assert_eq!(of.is_unset(), column == 33);
-        assert_eq!(of.is_plain(), column % 10 == 9);
-        if of.is_plain() {
+        assert_eq!(block_column.is_unset(), column == 33);
+        assert_eq!(block_column.is_plain(), column % 10 == 9);
+        if block_column.is_plain() {
             let mut texts = Vec::new();
-            of.texts(|text| texts.push(Cell::Plain(text)));
+            block_column.texts(|text| texts.push(Cell::Plain(text)));
             assert_eq!(texts, expected);
         }
-        if of.is_set() && kind == Kind::Addr {
+        if block_column.is_set() && kind == Kind::Addr {
             let (mut hosts, mut numbers) = (Vec::new(), Vec::new());
-            of.addrs(|host| hosts.push(Cell::Addr(host)));
-            of.addr_numbers(|n| numbers.push(Cell::Addr(Addr::v6(n.to_be_bytes()))));
+            block_column.addrs(|host| hosts.push(Cell::Addr(host)));
+            block_column.addr_numbers(|n| numbers.push(Cell::Addr(Addr::v6(n.to_be_bytes()))));
             assert_eq!((&hosts, &numbers), (&expected, &expected));
         }
-        if let Some(word) = of.common() {
-            assert!(of.words().all(|other| other == word));
+        if let Some(word) = block_column.common() {
+            assert!(block_column.words().all(|other| other == word));
         }
-        // Behind the last column there is none.
+        // A truncated row has no cells.
         assert_eq!(Cells::new(&rows[0][..4]).scalar(kind), Cell::Unset);
     }
     assert!(cells.iter_mut().all(|cells| cells.scalar(Kind::Text) == Cell::Unset));
@@ -256,10 +256,10 @@ fn rows_may_have_more_columns_than_a_word_has_marks() {
     let fields = Wide::fields();
     assert_eq!((rows.len(), fields.len(), Wide::COLUMNS), (1, 35, 35));
     assert_eq!(tsv(|e| row.encode(e)), tsv(|e| replay(&fields, rows[0], e)));
-    // And in every room that is too small.
+    // Every buffer that is too small is reported.
     for len in 0..bytes.len() {
-        let mut room = vec![0; len];
-        let mut e = PackedEncoder::new(&mut room, Wide::LIMITS, Wide::COLUMNS);
+        let mut buffer = vec![0; len];
+        let mut e = PackedEncoder::new(&mut buffer, Wide::LIMITS, Wide::COLUMNS);
         row.encode(&mut e);
         assert!(e.finish().is_none(), "{len}");
     }
@@ -267,15 +267,15 @@ fn rows_may_have_more_columns_than_a_word_has_marks() {
 
 /// Sends what it receives to a channel.
 #[derive(Debug)]
-struct Keep(std::sync::mpsc::Sender<(String, Vec<u8>)>);
+struct SendRows(std::sync::mpsc::Sender<(String, Vec<u8>)>);
 
-impl Output for Keep {
+impl Output for SendRows {
     fn open(&self, _: &Options) -> Box<dyn PackedWriter> {
         Box::new(Self(self.0.clone()))
     }
 }
 
-impl PackedWriter for Keep {
+impl PackedWriter for SendRows {
     fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> std::io::Result<()> {
         let names: Vec<_> = stream.fields.iter().map(|f| f.name).collect();
         let _ =
@@ -294,36 +294,36 @@ crate::row! {
     struct Number = "number" {
         /// The number.
         n: u64 = "n",
-        /// Only where it is asked for.
+        /// Only on request.
         more: Extra<u64> = "more",
     }
 }
 
 #[test]
 fn outputs_get_all_rows_in_order() {
-    let (send, kept) = std::sync::mpsc::channel();
+    let (send, receiver) = std::sync::mpsc::channel();
     let options = Options {
         format: Format::Packed,
-        outputs: vec![std::sync::Arc::new(Keep(send))],
+        outputs: vec![std::sync::Arc::new(SendRows(send))],
         ..Options::default()
     };
-    let mut whole = Logs::new(options.clone());
-    // Every second row comes from a shard.
-    let mut part = Logs::collecting(options);
+    let mut merged = Logs::new(options.clone());
+    // Rows are collected in a shard and merged.
+    let mut shard = Logs::collecting(options);
     for n in 0..20_000 {
         let row = Number { n, more: Extra(None) };
-        part.set_key(Key { packet: n, due: Time::MAX, tie: 0 });
-        part.write(&row);
+        shard.set_key(Key { packet: n, due: Time::MAX, tie: 0 });
+        shard.write(&row);
         if n % 1_000 == 999 {
-            for rows in part.take() {
-                let place = whole.place(&rows);
-                whole.add_at(place, &rows, 0..rows.marks.len());
+            for rows in shard.take() {
+                let index = merged.stream_index(&rows);
+                merged.add_at(index, &rows, 0..rows.marks.len());
             }
         }
     }
-    whole.close().unwrap();
-    drop((whole, part));
-    let all: Vec<_> = kept.iter().collect();
+    merged.close().unwrap();
+    drop((merged, shard));
+    let all: Vec<_> = receiver.iter().collect();
     let (last, pieces) = all.split_last().unwrap();
     assert!(last.0.starts_with("closed") && pieces.len() > 2);
     let mut next = 0;
@@ -365,7 +365,7 @@ fn text_of_packed_rows_is_the_text_of_rows() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Values as protocols have them: text in pieces, and numbers that are not times.
+/// A value that is written as several pieces of text.
 struct Pieces;
 
 impl crate::Value for Pieces {

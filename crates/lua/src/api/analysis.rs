@@ -1,7 +1,7 @@
-//! The analysis of captures, whose events and log rows go to scripts.
+//! The analysis of captures, whose events and log rows are passed to scripts.
 //!
-//! An [`Engine`] runs in the script's thread, and a [`Collector`] receives its results. Only the
-//! events and logs that the script requests are made.
+//! An [`Engine`] runs in the script's thread, and a [`Collector`] receives its results. Only events
+//! and logs that the script requests are generated.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -33,7 +33,7 @@ use super::paths;
 use super::status;
 use super::text;
 
-/// The same in C.
+/// The C declarations of [`Analyses`].
 pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_analysis gannet_analysis;
 typedef struct {
@@ -109,9 +109,9 @@ pub(crate) const TABLE: Analyses = Analyses {
     statistics,
 };
 
-/// The kind that [`Analysis::describe`] takes for connections.
+/// The kind number of connections for [`Analysis::describe`].
 const CONNECTION: u32 = u32::MAX;
-/// The same for files.
+/// The kind number of files for [`Analysis::describe`].
 const FILE: u32 = u32::MAX - 1;
 
 /// Totals of the analysis.
@@ -134,7 +134,7 @@ impl From<Statistics> for Sums {
 /// An analysis.
 pub(crate) struct Analysis {
     stream: Stream,
-    /// Until the end of the input, if it is a pipe.
+    /// Exists until the end of the input, if that is a pipe.
     pipe: Option<ReadingPipe>,
     options: Options,
     logs: Vec<String>,
@@ -156,7 +156,7 @@ enum Work {
 impl Analysis {
     fn open(paths: &[PathBuf]) -> Result<Self, gannet_capture::Error> {
         let read = gannet_capture::Options { access: Access::Read, ..Default::default() };
-        // Before the first bytes are awaited.
+        // Before waiting for the first bytes.
         let pipe = ReadingPipe::begin(paths);
         Ok(Self {
             stream: Stream::open(paths, read)?,
@@ -187,7 +187,7 @@ impl Analysis {
                         true => {
                             // Rows and events together are in the order of packets in one thread.
                             let listener = match self.logs.is_empty() {
-                                true => self.collector.of_events(),
+                                true => self.collector.for_events(),
                                 false => self.collector.clone(),
                             };
                             let (interest, listener) = (self.interest.clone(), Box::new(listener));
@@ -246,13 +246,13 @@ impl Analysis {
         &self.text
     }
 
-    /// Names of all events, a line each.
+    /// Names of all events, one per line.
     fn event_names(&mut self) -> &str {
         self.text = gannet_engine::events().map(|decl| decl.name).collect::<Vec<_>>().join("\n");
         &self.text
     }
 
-    /// Names of all logs, a line each.
+    /// Names of all logs, one per line.
     fn log_names(&mut self) -> &str {
         let schemas = gannet_engine::schemas();
         self.text = schemas.iter().map(|s| s.path).collect::<Vec<_>>().join("\n");
@@ -294,7 +294,7 @@ unsafe fn analysis<'a>(it: *mut Analysis) -> &'a mut Analysis {
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+/// As for [`analysis`]; `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn logs(it: *mut Analysis, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
     let text = unsafe { analysis(it) }.log_names();
@@ -316,7 +316,7 @@ unsafe extern "C" fn filter(it: *mut Analysis, expression: *const c_char) -> c_i
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+/// As for [`analysis`]; `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn events(it: *mut Analysis, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
     let text = unsafe { analysis(it) }.event_names();
@@ -381,7 +381,7 @@ unsafe extern "C" fn bytes(it: *mut Analysis) -> *const u8 {
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place. The text is valid until the next call.
+/// As for [`analysis`]; `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn describe(it: *mut Analysis, kind: u32, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.
     let text = unsafe { analysis(it) }.describe(kind);
@@ -391,7 +391,7 @@ unsafe extern "C" fn describe(it: *mut Analysis, kind: u32, out: *mut *const u8)
 }
 
 /// # Safety
-/// As for [`analysis`]; `row` points to `len` bytes, `out` to one place. The text is valid until the next call.
+/// As for [`analysis`]; `row` points to `len` bytes, `out` is valid for a write. The text is valid until the next call.
 unsafe extern "C" fn line(
     it: *mut Analysis,
     kind: u32,
@@ -408,14 +408,14 @@ unsafe extern "C" fn line(
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place.
+/// As for [`analysis`]; `out` is valid for a write.
 unsafe extern "C" fn progress(it: *mut Analysis, out: *mut Position) {
     // SAFETY: by this function's contract.
     unsafe { out.write(Progress::of(&analysis(it).stream).into()) };
 }
 
 /// # Safety
-/// As for [`analysis`]; `out` points to one place.
+/// As for [`analysis`]; `out` is valid for a write.
 unsafe extern "C" fn statistics(it: *mut Analysis, out: *mut Sums) {
     // SAFETY: by this function's contract.
     let sums = match unsafe { analysis(it) }.work {

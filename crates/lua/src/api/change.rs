@@ -16,7 +16,7 @@ use super::fail;
 use super::record::Record;
 use super::text;
 
-/// The same in C; a value that is null or below 0 is not changed.
+/// The C declarations of [`ChangeRequest`]; a value that is null or below 0 is not changed.
 pub(crate) const DECLARATIONS: &str = "
 typedef struct {
     const char *src, *dst;
@@ -37,7 +37,7 @@ pub(crate) struct ChangeRequest {
     payload_len: u32,
 }
 
-/// What a packet is to have.
+/// The requested values of a packet; `None` keeps the value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change<'a> {
     src: Option<Addr>,
@@ -57,19 +57,20 @@ thread_local! {
     static CHANGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes a packet with changes; returns the number of its bytes, or -1.
+/// Creates a changed copy of a packet; returns its length in bytes, or -1.
 ///
 /// # Safety
-/// `record` is one of a packet whose bytes are valid. Texts and payload of `wanted` are valid for the call; `out` and
-/// `wire_len` point to one place each. The bytes are valid until the next call in the same thread.
+/// `record` is the record of a packet whose bytes are valid. Texts and payload of `request` are
+/// valid for the call; `out` and `wire_len` are valid for writes. The bytes are valid until the
+/// next call in the same thread.
 pub(crate) unsafe extern "C" fn packet_with(
     record: *const Record,
-    wanted: *const ChangeRequest,
+    request: *const ChangeRequest,
     out: *mut *const u8,
     wire_len: *mut u32,
 ) -> i64 {
     // SAFETY: by this function's contract.
-    let (record, wanted) = unsafe { (&*record, &*wanted) };
+    let (record, request) = unsafe { (&*record, &*request) };
     let data = std::ptr::with_exposed_provenance::<u8>(record.bytes);
     // SAFETY: by this function's contract.
     let data = unsafe { std::slice::from_raw_parts(data, record.len as usize) };
@@ -79,16 +80,16 @@ pub(crate) unsafe extern "C" fn packet_with(
         text.parse().map(Some).map_err(|_| format!("'{text}' is no address"))
     };
     let port = |port: i32| u16::try_from(port).ok();
-    let payload = (!wanted.payload.is_null()).then(|| {
+    let payload = (!request.payload.is_null()).then(|| {
         // SAFETY: by this function's contract.
-        unsafe { std::slice::from_raw_parts(wanted.payload, wanted.payload_len as usize) }
+        unsafe { std::slice::from_raw_parts(request.payload, request.payload_len as usize) }
     });
     let made = || {
         let change = Change {
-            src: address(wanted.src)?,
-            dst: address(wanted.dst)?,
-            sport: port(wanted.sport),
-            dport: port(wanted.dport),
+            src: address(request.src)?,
+            dst: address(request.dst)?,
+            sport: port(request.sport),
+            dport: port(request.dport),
             payload,
         };
         changed(record.link_type, data, record.wire_len, &change)
@@ -126,13 +127,13 @@ fn changed(
     let at = offset(data, ip.header).ok_or("the IP header is not in the packet")?;
     let upper = at + ip.header.len();
     let mut out = data.to_vec();
-    // What changes in a checksum: words that were, and words that are.
+    // The old and the new words of the checksum's input.
     let mut old = Vec::new();
     let mut new = Vec::new();
-    for (wanted, present, place) in [(change.src, ip.src, src_at), (change.dst, ip.dst, dst_at)] {
-        let Some(wanted) = wanted else { continue };
-        if wanted.is_v4() != (ip.version == 4) {
-            return Err(format!("the packet is IPv{}, {wanted} is not", ip.version));
+    for (address, present, place) in [(change.src, ip.src, src_at), (change.dst, ip.dst, dst_at)] {
+        let Some(address) = address else { continue };
+        if address.is_v4() != (ip.version == 4) {
+            return Err(format!("the packet is IPv{}, {address} is not", ip.version));
         }
         let bytes = |address: Addr| match address.as_v4() {
             Some(bytes) => bytes.to_vec(),
@@ -143,7 +144,7 @@ fn changed(
             return Err("the address is in an extension header".to_owned());
         }
         old.extend_from_slice(field);
-        field.copy_from_slice(&bytes(wanted));
+        field.copy_from_slice(&bytes(address));
         new.extend_from_slice(field);
     }
     let (src, dst) = (change.src.unwrap_or(ip.src), change.dst.unwrap_or(ip.dst));
@@ -158,7 +159,8 @@ fn changed(
         new.extend_from_slice(field);
     }
     let mut wire = wire_len;
-    // Bytes of transport header and payload that the checksum is made of, where the packet has them all.
+    // Length of transport header and payload, which the checksum covers, if the packet has all of
+    // them.
     let mut whole =
         (ip.fragment.is_none() && ip.is_complete()).then(|| ip.transport_len() as usize);
     if let Some(payload) = change.payload {
@@ -181,7 +183,7 @@ fn changed(
     };
     let Some(field) = out.get(place..place + 2) else { return Ok((out, wire)) };
     let present = [field[0], field[1]];
-    // A sender need not make a checksum for UDP over IPv4.
+    // The checksum is optional for UDP over IPv4.
     let is_udp = matches!(transport, Transport::Udp(_));
     if is_udp && present == [0, 0] && ip.version == 4 {
         return Ok((out, wire));
@@ -208,8 +210,8 @@ fn changed(
     Ok((out, wire))
 }
 
-/// Replaces the payload of TCP or UDP, with the lengths in the headers before it. Returns the number of bytes of transport header
-/// and payload. What follows the datagram, such as padding, is dropped.
+/// Replaces the payload of TCP or UDP, with the lengths in the headers before it. Returns the
+/// length of transport header and payload. Bytes after the datagram, such as padding, are dropped.
 fn replace_payload(
     out: &mut Vec<u8>,
     (at, upper): (usize, usize),
@@ -223,7 +225,8 @@ fn replace_payload(
     let header = offset(ip.payload, present).unwrap_or(ip.payload.len());
     let len = header + payload.len();
     let is_same = ip.is_complete() && len == ip.transport_len() as usize;
-    // The type of Ethernet and of Linux's cooked header, or the lack of a header: then no length is before IP.
+    // The EtherType of Ethernet and of Linux cooked headers, or no header: then no length field
+    // precedes IP.
     let kind = at.checked_sub(2).and_then(|kind| out.get(kind..at));
     if !is_same && !matches!(kind, None | Some([0x08, 0x00] | [0x86, 0xdd])) {
         return Err(
@@ -245,7 +248,7 @@ fn replace_payload(
     Ok(len)
 }
 
-/// Where a part of some bytes begins; `None` if it is not one.
+/// Offset of `part` in `whole`; `None` if it is not a part of it.
 fn offset(whole: &[u8], part: &[u8]) -> Option<usize> {
     let at = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (at + part.len() <= whole.len()).then_some(at)
@@ -266,7 +269,7 @@ mod tests {
         gannet_synth::frame::udp(src, dst, 7, payload)
     }
 
-    /// Source, destination, ports, payload; all checksums must be right.
+    /// Source, destination, ports, payload; all checksums must be correct.
     fn parts(data: &[u8]) -> (String, String, (u16, u16), Vec<u8>) {
         let decoded = gannet_wire::decode(ETHERNET, data, data.len() as u32).unwrap();
         let Datagram { ip, transport } = decoded.datagram().unwrap();
@@ -308,7 +311,7 @@ mod tests {
         for (src, dst) in
             [("192.0.2.1:4000", "192.0.2.2:53"), ("[2001:db8::1]:4000", "[2001:db8::2]:53")]
         {
-            // Ethernet's padding does not stay.
+            // Ethernet padding is dropped.
             let data = [&udp(src, dst, b"payload")[..], &[0; 9]].concat();
             for payload in [&b""[..], b"x", b"much longer than it was"] {
                 let made =
@@ -322,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_cut_keeps_a_right_checksum() {
+    fn a_truncated_packet_keeps_a_correct_checksum() {
         let data = udp("192.0.2.1:4000", "192.0.2.2:53", b"some payload");
         let src = Some("203.0.113.9".parse().unwrap());
         let change = Change { src, dport: Some(5300), ..Change::default() };
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_checksum_becomes_right_and_none_stays_none() {
+    fn a_wrong_checksum_is_corrected_and_none_stays_none() {
         let mut data = udp("192.0.2.1:4000", "192.0.2.2:53", b"x");
         data[40] ^= 1;
         parts(&with(&data, Change::default()).unwrap());
@@ -343,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_packet_cannot_have_is_an_error() {
+    fn impossible_changes_are_errors() {
         let data = udp("192.0.2.1:4000", "192.0.2.2:53", b"x");
         let src = Some("fd00::1".parse().unwrap());
         let error = with(&data, Change { src, ..Change::default() }).unwrap_err();

@@ -1,4 +1,4 @@
-//! Clients over UDP, TCP, TLS and HTTPS, for scripts that send by themselves.
+//! Clients over UDP, TCP, TLS and HTTPS, for scripts that send messages.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -23,7 +23,7 @@ use gannet_replay::Trust;
 use super::fail;
 use super::text;
 
-/// The same in C.
+/// The C declarations of [`Clients`].
 pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_client gannet_client;
 typedef struct {
@@ -58,10 +58,10 @@ pub(crate) struct Clients {
 
 pub(crate) const TABLE: Clients = Clients { open, begin, free, set, send, receive };
 
-/// The longest message, with the length before it.
-const ROOM: usize = 2 + 65535;
-/// Timeouts that are longer are no timeouts.
-const LONGEST: f64 = 1e9;
+/// Size of the receive buffer: the longest message, with the length before it.
+const BUFFER_SIZE: usize = 2 + 65535;
+/// Longer timeouts, in seconds, mean no timeout.
+const MAX_TIMEOUT: f64 = 1e9;
 
 enum Link {
     Udp(UdpSocket),
@@ -70,39 +70,40 @@ enum Link {
     Https(Box<Https>),
 }
 
-/// A client that is connected.
+/// A connected client.
 pub(crate) struct Client {
     link: Link,
     server: SocketAddr,
     timeout: Duration,
     no_wait: bool,
-    /// What came in; the first `used` bytes were handed out.
+    /// Received bytes; the first `used` bytes were returned to the script.
     input: Vec<u8>,
     used: usize,
 }
 
 impl Client {
     fn open(kind: c_int, host: &str, port: &str, timeout: Duration) -> Result<Self, String> {
-        let said = |error: &dyn ToString| format!("{host} port {port}: {}", error.to_string());
-        let number: u16 = port.parse().map_err(|_| said(&"no port number"))?;
+        let error_text =
+            |error: &dyn ToString| format!("{host} port {port}: {}", error.to_string());
+        let number: u16 = port.parse().map_err(|_| error_text(&"no port number"))?;
         let found: Vec<SocketAddr> =
-            (host, number).to_socket_addrs().map_err(|e| said(&e))?.collect();
-        let mut why = said(&"no address");
+            (host, number).to_socket_addrs().map_err(|e| error_text(&e))?.collect();
+        let mut why = error_text(&"no address");
         for address in found {
-            let tls = || Tls::new(host, &Trust::Anybody);
+            let tls = || Tls::new(host, &Trust::Any);
             match Self::connect(kind, address, "", timeout, tls) {
                 Ok(link) => {
                     let input = Vec::new();
                     let server = address;
                     return Ok(Self { link, server, timeout, no_wait: false, input, used: 0 });
                 }
-                Err(error) => why = said(&error),
+                Err(error) => why = error_text(&error),
             }
         }
         Err(why)
     }
 
-    /// The same, for a server that the rules of replay allow.
+    /// Like [`open`](Self::open), for a server that [`Target`] permits.
     fn begin(
         (kind, may_be_public): (c_int, bool),
         (server, port): (&str, u16),
@@ -150,13 +151,13 @@ impl Client {
         let tls = tls().map_err(io::Error::other)?;
         if kind == 2 {
             let mut session = tls.connect(socket).map_err(io::Error::other)?;
-            session.shake_hands()?;
+            session.complete_handshake()?;
             return Ok(Link::Tls(Box::new(session)));
         }
         Ok(Link::Https(Box::new(Https::connect(&tls, socket, path).map_err(io::Error::other)?)))
     }
 
-    /// Sends a message, in a stream with its length before it if `frame`.
+    /// Sends a message; over a stream its length precedes it if `frame` is set.
     fn send(&mut self, message: &[u8], frame: bool) -> io::Result<()> {
         let mut framed = Vec::new();
         let mut bytes = message;
@@ -167,8 +168,8 @@ impl Client {
             bytes = &framed;
         }
         match &mut self.link {
-            // An error of an earlier datagram is returned by the next send; that one is then sent
-            // again.
+            // An error of an earlier datagram is returned by the next send; the message is then
+            // sent again.
             Link::Udp(socket) => {
                 socket.set_nonblocking(false)?;
                 socket.send(bytes).or_else(|_| socket.send(bytes)).map(|_| ())
@@ -192,7 +193,7 @@ impl Client {
         }
     }
 
-    /// The next message, in streams with its length before it; `None` where none came in time.
+    /// The next message, over a stream with its length before it; `None` if none arrives in time.
     fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         self.input.drain(..self.used);
         self.used = 0;
@@ -209,7 +210,7 @@ impl Client {
             let left = end.saturating_duration_since(Instant::now());
             let wait = (!self.no_wait).then(|| left.max(Duration::from_micros(1)));
             let start = self.input.len();
-            self.input.resize(start + ROOM, 0);
+            self.input.resize(start + BUFFER_SIZE, 0);
             let got = read(&mut self.link, wait, self.input.get_mut(start..).unwrap_or_default());
             self.input.truncate(start + got.as_ref().copied().unwrap_or(0));
             match got {
@@ -260,7 +261,7 @@ fn read(link: &mut Link, wait: Option<Duration>, buffer: &mut [u8]) -> io::Resul
 }
 
 fn duration(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST)).unwrap_or_default()
+    Duration::try_from_secs_f64(seconds.clamp(0.0, MAX_TIMEOUT)).unwrap_or_default()
 }
 
 /// # Safety
@@ -297,7 +298,7 @@ unsafe extern "C" fn begin(
     // SAFETY: by this function's contract.
     let (server, path, trust) = unsafe { (text(server), text(path), text(trust)) };
     let trust = match trust {
-        None => Trust::Anybody,
+        None => Trust::Any,
         Some("") => Trust::System,
         Some(file) => Trust::File(file.into()),
     };
@@ -352,7 +353,7 @@ unsafe extern "C" fn send(it: *mut Client, bytes: *const u8, len: u32, frame: c_
 }
 
 /// # Safety
-/// As for [`client`]; `bytes` and `len` point to one place each. The bytes are valid until the next
+/// As for [`client`]; `bytes` and `len` are valid for writes. The bytes are valid until the next
 /// call with the same client.
 unsafe extern "C" fn receive(it: *mut Client, bytes: *mut *const u8, len: *mut u32) -> c_int {
     // SAFETY: by this function's contract.

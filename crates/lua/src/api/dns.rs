@@ -1,4 +1,4 @@
-//! DNS messages as scripts see them: names and records as text.
+//! The presentation of DNS messages for scripts: names and records as text.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use gannet_base::Addr;
 
 /// The longest name on the wire (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 255;
-/// Records of one message that are looked at.
+/// Maximum number of records of a message that are read.
 const MAX_RECORDS: usize = 4096;
 
 /// The question and the header of a message, for a [`Record`](super::record::Record).
@@ -18,7 +18,7 @@ pub(crate) struct Question {
 }
 
 /// Reads the first question: its name is written to `name` (lower case, without the last dot).
-/// `None` where there is none or it is damaged; `name` is as it was then.
+/// Returns `None` and leaves `name` unchanged if the message has no question or is malformed.
 pub(crate) fn question(message: &[u8], name: &mut Vec<u8>) -> Option<Question> {
     if u16_at(message, 4)? == 0 {
         return None;
@@ -39,18 +39,19 @@ pub(crate) fn question(message: &[u8], name: &mut Vec<u8>) -> Option<Question> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Edns {
-    /// Bytes that the sender receives in a datagram.
+    /// UDP payload size that the sender accepts, in bytes.
     size: u16,
     flags: u16,
-    /// The response code, with its upper bits.
+    /// The extended response code.
     rcode: u16,
     version: u8,
-    /// Where the options are in the message.
+    /// Offset of the options in the message.
     options_at: u32,
     options_len: u32,
 }
 
-/// The first OPT record among the additional ones; `None` if there is none before the message is damaged.
+/// The first OPT record in the additional section; `None` if there is none, or the message is
+/// malformed before it.
 pub(crate) fn edns(message: &[u8]) -> Option<Edns> {
     const OPT: u16 = 41;
     let mut scratch = Vec::new();
@@ -92,11 +93,11 @@ fn u32_at(data: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Writes the name at `at` as text: labels in lower case with dots between them, `\.`, `\\` and
-/// `\200` for bytes that text does not have, and `.` for the root. Pointers must lead back (RFC 1035
-/// §4.1.4), so they end. The answer is where the name ends.
+/// `\200` for unprintable bytes, and `.` for the root. Pointers must refer to lower offsets (RFC
+/// 1035 §4.1.4), so there are no loops. Returns the offset after the name.
 pub(crate) fn write_name(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut end, mut len) = (at, None, 1);
-    // Start of the labels followed so far: a pointer must lead before it.
+    // Lowest offset read so far: a pointer must refer to a lower one.
     let mut bound = at;
     let start = out.len();
     loop {
@@ -144,9 +145,9 @@ pub(crate) fn write_name(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option
     }
 }
 
-/// Writes the records of all sections, a line each: section (1 answers, 2 authorities, 3
-/// additionals), name, type, class, time to live and data, with tabs between. A damaged message
-/// gives those before the damage.
+/// Writes the records of all sections, one per line: section (1 answers, 2 authorities, 3
+/// additionals), name, type, class, time to live and data, separated by tabs. Of a malformed
+/// message, writes the records before the error.
 pub(crate) fn write_records(message: &[u8], out: &mut Vec<u8>) {
     write_sections(message, out).unwrap_or_default();
 }
@@ -193,7 +194,8 @@ fn write_record(message: &[u8], at: usize, section: usize, out: &mut Vec<u8>) ->
     Some(start + len)
 }
 
-/// Data of the types that have a text of their own; the rest is for RFC 3597 §5.
+/// Writes the data of a record: in the format of its type if known, and otherwise as in RFC 3597
+/// §5.
 fn write_data(
     message: &[u8],
     kind: u16,

@@ -1,7 +1,7 @@
-//! The results of an analysis in one sequence: rows of logs and typed events, packed.
+//! The results of an analysis in one sequence: log rows and typed events, packed.
 //!
-//! The analysis writes into [`NewResults`] during a batch of packets, the script reads it between two batches. Rows of
-//! a packet come before its events, which wait for its end.
+//! The analysis writes into [`NewResults`] during a batch of packets, the script reads it between
+//! two batches. Rows of a packet precede its events, which are queued until its end.
 
 use std::fmt::Write;
 use std::io;
@@ -32,13 +32,14 @@ use gannet_log::PackedWriter;
 pub(crate) struct Item {
     /// Network time of an event, in nanoseconds since 1970.
     time: i64,
-    /// Number of an event's packet.
+    /// Number of the packet of an event.
     packet: u64,
     /// Its packed values.
     values: Span,
     /// Index of its [`Kind`].
     kind: u32,
-    /// Where its connections begin among [`NewResults::mentioned`]; its files follow.
+    /// Index of its first connection in [`NewResults::mentioned`]; its files follow its
+    /// connections.
     conns: u32,
     /// Number of its connections.
     conn_count: u32,
@@ -46,7 +47,7 @@ pub(crate) struct Item {
     file_count: u32,
 }
 
-/// Bytes of [`NewResults::bytes`].
+/// A range of [`NewResults::bytes`].
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Span {
@@ -54,7 +55,7 @@ pub(crate) struct Span {
     len: u64,
 }
 
-/// What items are.
+/// The kind of an item.
 #[derive(Debug)]
 enum Kind {
     /// Rows of a log with these columns.
@@ -66,23 +67,23 @@ enum Kind {
 /// Results since the script last read.
 #[derive(Debug, Default)]
 pub(crate) struct NewResults {
-    /// Rows and events in their order.
+    /// Rows and events in order.
     pub(crate) items: Vec<Item>,
     /// All packed values.
     pub(crate) bytes: Vec<u8>,
     /// Connections and files of events, as packed records.
     pub(crate) mentioned: Vec<Span>,
     kinds: Vec<Kind>,
-    /// The kind of each event by its number, [`NO_KIND`] for none.
-    of_events: Vec<u32>,
-    /// The objects that events delivered together mention.
+    /// Index of the kind of each event, by the event's number; [`NO_KIND`] if it has none yet.
+    event_kinds: Vec<u32>,
+    /// The connections and files of the events that are delivered together.
     together: Option<Mentioned>,
 }
 
 const NO_KIND: u32 = u32::MAX;
 
 impl NewResults {
-    /// Forgets all items, and keeps their kinds and the memory.
+    /// Removes all items; keeps the kinds and the memory.
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.bytes.clear();
@@ -91,15 +92,15 @@ impl NewResults {
 
     /// Exchanges the items with those of `other`, whose kinds are not used.
     pub(crate) fn swap(&mut self, other: &mut Self) {
-        // Events to come mention their objects among the items of their own.
+        // Later events refer to objects of the new list.
         self.together = None;
         std::mem::swap(&mut self.items, &mut other.items);
         std::mem::swap(&mut self.bytes, &mut other.bytes);
         std::mem::swap(&mut self.mentioned, &mut other.mentioned);
     }
 
-    /// Describes a kind for the script: `row` or `event`, its name, and a line for each value with name, type and
-    /// whether it may be unset, separated by tabs.
+    /// Describes a kind for the script: `row` or `event` and its name, then a line for each value
+    /// with name, type and whether it may be unset, separated by tabs.
     pub(crate) fn describe(&self, kind: u32, out: &mut String) {
         match self.kinds.get(kind as usize) {
             Some(Kind::Rows(path, fields)) => {
@@ -135,10 +136,10 @@ impl NewResults {
 
     fn kind_of_event(&mut self, decl: &'static Decl) -> u32 {
         let number = usize::from(decl.id.get());
-        if self.of_events.len() <= number {
-            self.of_events.resize(number + 1, NO_KIND);
+        if self.event_kinds.len() <= number {
+            self.event_kinds.resize(number + 1, NO_KIND);
         }
-        let kind = &mut self.of_events[number];
+        let kind = &mut self.event_kinds[number];
         if *kind == NO_KIND {
             *kind = self.kinds.len() as u32;
             self.kinds.push(Kind::Event(decl));
@@ -168,8 +169,8 @@ pub(crate) fn describe_params(params: &[Param], out: &mut String) {
     }
 }
 
-/// Appends a type: its name, or a letter and what it holds in parentheses. Fields of records are separated by
-/// semicolons, an optional one ends with a question mark.
+/// Appends a type: its name, or a letter and the element types in parentheses. Fields of records
+/// are separated by semicolons, an optional one ends with a question mark.
 fn describe_type(ty: &Type, out: &mut String) {
     match ty {
         Type::Enum(_) => out.push_str("enum"),
@@ -223,8 +224,8 @@ struct Mentioned {
 }
 
 impl Collector {
-    /// The same for events alone, which may come from an analysis of several threads.
-    pub(crate) fn of_events(&self) -> Self {
+    /// A collector of events only, which an analysis with several threads may call.
+    pub(crate) fn for_events(&self) -> Self {
         Self { affinity: ThreadAffinity::Anywhere, ..self.clone() }
     }
 

@@ -1,17 +1,17 @@
 //! The work on each batch of a pipeline, in one thread or several.
 //!
-//! The work on single packets, in any thread: filters, plain messages, records of them, sums. A
-//! packet that needs more, a segment of a stream or a fragment, is noted for the caller, which has
-//! them all in order.
+//! Work on single packets runs in any thread: filters, messages in single packets, their records,
+//! sums. Packets that need state, segments of streams and fragments, are listed for the caller,
+//! which receives all of them in order.
 
 use gannet_capture::Batch;
 use gannet_capture::BytesAfter;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
+use gannet_pipeline::extract::Classified;
 use gannet_pipeline::extract::Message;
-use gannet_pipeline::extract::Plain;
+use gannet_pipeline::extract::classify;
 use gannet_pipeline::extract::is_query;
-use gannet_pipeline::extract::plain;
 use gannet_pipeline::worker_pool::Work;
 
 use super::group::Groups;
@@ -23,11 +23,11 @@ use super::record::of_packet;
 /// The selection of packets or messages of a pipeline.
 #[derive(Clone, Default)]
 pub(crate) struct Choice {
-    /// A packet must match all of them.
+    /// Filters that a packet must match, all of them.
     pub(crate) filters: Vec<Filter>,
-    /// Ports of DNS servers, where messages are wanted and not packets.
+    /// Ports of DNS servers if the pipeline has messages, `None` if it has packets.
     pub(crate) ports: Option<Vec<u16>>,
-    /// Queries, or responses, alone.
+    /// `true` selects only queries, `false` only responses.
     pub(crate) only_queries: Option<bool>,
 }
 
@@ -51,9 +51,9 @@ pub(crate) enum Task {
     Records,
     /// Sums, in any order.
     Sum(Groups),
-    /// When messages were sent, and what pairs them.
+    /// Times of messages, with the fingerprints that pair queries and responses.
     Times(Pairing),
-    /// Nothing: packets alone are picked, for the caller.
+    /// Only selects packets, for the caller.
     Pick,
 }
 
@@ -62,15 +62,15 @@ pub(crate) enum Task {
 pub(crate) struct GatherWorker {
     pub(crate) choice: Choice,
     pub(crate) task: Task,
-    /// As [`next_turn`](gannet_pipeline::worker_pool::next_turn) has it.
-    pub(crate) next_turn: usize,
+    /// State of [`batches_between_reads`](gannet_pipeline::worker_pool::batches_between_reads).
+    pub(crate) batches_between_reads: usize,
 }
 
-/// What becomes of a batch.
+/// The result for a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     pub(crate) records: Records,
-    /// Places of packets for the caller.
+    /// Indexes of the packets that the caller must process.
     pub(crate) more: Vec<u32>,
     pub(crate) times: Vec<Sent>,
 }
@@ -82,7 +82,7 @@ impl Work for GatherWorker {
         output.records.clear();
         output.more.clear();
         output.times.clear();
-        let (choice, beyond) = (&self.choice, batch.bytes_after(self.next_turn));
+        let (choice, beyond) = (&self.choice, batch.bytes_after(self.batches_between_reads));
         // One loop for each task, so that the task is not checked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
@@ -141,10 +141,10 @@ fn each(
         if !choice.wants_packet(&packet) {
             continue;
         }
-        match plain(ports, &packet, |bytes| choice.wants(bytes)) {
-            Plain::Message(message) => call(packet.number, &message),
-            Plain::Nothing => {}
-            Plain::More => more.push(place as u32),
+        match classify(ports, &packet, |bytes| choice.wants(bytes)) {
+            Classified::Message(message) => call(packet.number, &message),
+            Classified::Nothing => {}
+            Classified::More => more.push(place as u32),
         }
     }
 }

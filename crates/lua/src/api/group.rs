@@ -1,4 +1,4 @@
-//! Counting by fields.
+//! Counting of packets and messages by fields.
 //!
 //! A row's key is a sequence of words: the value of each field, and a first word that marks absent
 //! fields. It is converted to text once, after counting.
@@ -21,9 +21,9 @@ use super::dns;
 use super::record::Record;
 use super::record::of_packet;
 
-/// The fields by which messages are counted with the least effort: the name alone.
+/// The fields of the fastest case: messages are counted only by name.
 const NAME_ALONE: [u8; 1] = [field::QNAME];
-/// In place of the name of a message without one; no label is so long.
+/// Stands for the name of a message without a question; no name begins with a label of this length.
 const NO_NAME: u64 = u64::MAX;
 
 /// Fields as numbered in `lua/gannet.lua`.
@@ -45,7 +45,7 @@ mod field {
 /// Sums by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
-    /// The field that is added up; 0 to count.
+    /// The field to add up; 0 counts.
     value: u8,
     fields: Vec<u8>,
     tally: Tally,
@@ -67,12 +67,12 @@ impl Groups {
         }
     }
 
-    /// Whether messages are counted by their names alone, so that [`Self::name`] will do.
+    /// Whether messages are counted only by name, so that [`Self::name`] suffices.
     pub(crate) fn are_names(&self) -> bool {
         self.fields == NAME_ALONE
     }
 
-    /// Counts a message by its name alone: it takes no more of it than its bytes.
+    /// Counts a message only by its name, which needs only the bytes of the message.
     #[inline]
     pub(crate) fn name(&mut self, message: &[u8]) {
         let amount = match self.value {
@@ -122,14 +122,14 @@ impl Groups {
                 field::QTYPE => asked.map(|q| u64::from(q.qtype)),
                 field::QCLASS => asked.map(|q| u64::from(q.qclass)),
                 field::ID => Some(header(0)),
-                field => Some(of_flags(field, header(2))),
+                field => Some(flag_field(field, header(2))),
             };
             push(value, index, first, words);
         }
         self.tally.add(amount);
     }
 
-    /// Counts a record, which a message has if there is one for it.
+    /// Counts a record; `message` is empty for records of packets.
     pub(crate) fn record(&mut self, r: &Record, message: &[u8]) {
         let amount = match self.value {
             0 => 1,
@@ -161,20 +161,20 @@ impl Groups {
                 field::QTYPE => has(r.has_question, u64::from(r.qtype)),
                 field::QCLASS => has(r.has_question, u64::from(r.qclass)),
                 field::ID => Some(u64::from(r.id)),
-                field => Some(of_flags(field, u64::from(r.flags))),
+                field => Some(flag_field(field, u64::from(r.flags))),
             };
             push(value, index, first, words);
         }
         self.tally.add(amount);
     }
 
-    /// Adds what others counted by the same fields.
+    /// Adds the counts of `other`, which has the same fields.
     pub(crate) fn merge(&mut self, other: &mut Self) {
         self.tally.merge(&mut other.tally);
         self.total = self.total.wrapping_add(other.total);
     }
 
-    /// Ends counting.
+    /// Finishes counting and returns the counts.
     pub(crate) fn finish(&mut self) -> Counts {
         let Self { fields, tally, total, .. } = std::mem::take(self);
         if fields.is_empty() {
@@ -192,7 +192,7 @@ fn push_name(asked: Option<Question>, message: &[u8], words: &mut Vec<u64>) {
     }
 }
 
-/// Adds an address but for its last word, which it gives.
+/// Appends an address except its last word, which it returns.
 #[inline]
 fn push_address(octets: &[u8; 16], words: &mut Vec<u64>) -> Option<u64> {
     let all = u128::from_be_bytes(*octets);
@@ -200,7 +200,7 @@ fn push_address(octets: &[u8; 16], words: &mut Vec<u64>) -> Option<u64> {
     Some(all as u64)
 }
 
-/// Adds a value, or notes in the word at `first` that the field at `index` has none.
+/// Appends a value, or marks in the word at `first` that the field at `index` is absent.
 #[inline]
 fn push(value: Option<u64>, index: usize, first: usize, words: &mut Vec<u64>) {
     match value {
@@ -209,7 +209,7 @@ fn push(value: Option<u64>, index: usize, first: usize, words: &mut Vec<u64>) {
     }
 }
 
-fn of_flags(field: u8, flags: u64) -> u64 {
+fn flag_field(field: u8, flags: u64) -> u64 {
     match field {
         field::RCODE => flags & 15,
         field::OPCODE => flags >> 11 & 15,
@@ -217,7 +217,7 @@ fn of_flags(field: u8, flags: u64) -> u64 {
     }
 }
 
-/// Writes a key as text, its fields apart by tabs.
+/// Writes a key as text, with tabs between the fields.
 fn write_key(fields: &[u8], mut key: &[u64], out: &mut Vec<u8>) {
     let mut absent = 0;
     if fields != NAME_ALONE {
@@ -232,7 +232,7 @@ fn write_key(fields: &[u8], mut key: &[u64], out: &mut Vec<u8>) {
         }
         if *field == field::QNAME {
             let len = question::name_of(key).map_or(1, |(name, len)| {
-                // It was read as a name, so it is one.
+                // The name was valid when it was read.
                 dns::write_name(&name, 0, out).unwrap_or_default();
                 len
             });
@@ -267,33 +267,33 @@ fn protocol_name(number: u64) -> Option<&'static str> {
     })
 }
 
-/// A row that may be among the first: its sum, where its key is in the text, and which it is.
+/// A row that may be among the first: its sum, the range of its key in the text, and its index.
 type Candidate = (Reverse<u64>, Range<usize>, usize);
 
-/// The counts. Keys become text only when their rows are requested.
+/// The counts. Keys are converted to text only when their rows are requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     fields: Vec<u8>,
     rows: Rows,
-    /// In place of rows, sums without keys.
+    /// Sums without keys, used instead of rows.
     sums: Vec<u64>,
     text: Vec<u8>,
-    /// The first in order: which row, and where its key is in the text.
+    /// The sorted first rows: index of the row, and range of its key in the text.
     order: Vec<(usize, Range<usize>)>,
 }
 
 impl Counts {
-    /// Sums without keys, in this order.
+    /// Counts with only sums, without keys, in this order.
     pub(crate) fn of(sums: impl Iterator<Item = u64>) -> Self {
         Self { sums: sums.collect(), ..Self::default() }
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.rows.len() + self.sums.len()
     }
 
-    /// How many were counted under all keys.
+    /// Sum over all keys.
     pub(crate) fn total(&self) -> u64 {
         self.rows.sums().chain(self.sums.iter().copied()).fold(0, u64::wrapping_add)
     }
@@ -304,7 +304,7 @@ impl Counts {
         if first <= self.order.len() {
             return;
         }
-        let brought = self.rows.bring_largest(first);
+        let brought = self.rows.select_largest(first);
         self.text.clear();
         let mut order: Vec<Candidate> = Vec::with_capacity(brought);
         for (row, (key, sum)) in (0..brought).filter_map(|n| Some((n, self.rows.get(n)?))) {
@@ -319,7 +319,7 @@ impl Counts {
         let by_count = |(a, x, _): &Candidate, (b, y, _): &Candidate| {
             a.cmp(b).then_with(|| key(x).cmp(&key(y)))
         };
-        // Where all were counted as often there are many, of which few are to be in order.
+        // If many rows have the same count, only the first of them must be sorted.
         if first < order.len() {
             order.select_nth_unstable_by(first - 1, by_count);
             order.truncate(first);
@@ -328,7 +328,7 @@ impl Counts {
         self.order = order.into_iter().map(|(_, span, row)| (row, span)).collect();
     }
 
-    /// Key and count of a row that is in order; a sum without a key.
+    /// Key and count of a sorted row; the key of a sum without keys is empty.
     pub(crate) fn row(&self, row: usize) -> (&[u8], u64) {
         let ordered = || {
             let (row, span) = self.order.get(row)?;
@@ -358,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_are_those_counted_most_and_then_by_key() {
+    fn rows_are_sorted_by_count_and_then_by_key() {
         let all = [(9, 3), (80, 5), (53, 3), (8, 3), (443, 9), (1, 1), (10, 3)];
         let expected = [("443", 9), ("80", 5), ("10", 3), ("53", 3), ("8", 3), ("9", 3), ("1", 1)];
         for first in 0..=all.len() {
             let mut counts = counts(&all);
             counts.sort(first);
             assert_eq!(rows(&counts, first), expected[..first]);
-            // Fewer exist already, and more are sorted on demand.
+            // Fewer rows are sorted already; more are sorted on demand.
             counts.sort(first / 2);
             assert_eq!(rows(&counts, first), expected[..first]);
             counts.sort(100);

@@ -1,4 +1,4 @@
-//! Queries and their responses, paired natively.
+//! Pairing of queries and responses.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -10,17 +10,17 @@ use super::pairing::Pairing;
 use super::record::Record;
 use super::record::Records;
 
-/// Most pending queries; beyond, the oldest gets no response.
+/// Maximum number of pending queries; beyond it, the oldest is returned without a response.
 const MAX_WAITING: usize = 1 << 20;
 
 /// Pairs queries with responses.
 pub(crate) struct Join {
-    /// Nanoseconds that a response may take.
+    /// Maximum time between query and response, in nanoseconds.
     timeout: i64,
     pairing: Pairing,
-    /// Numbers of the queries that wait with a key, oldest first.
+    /// Numbers of the pending queries with a key, oldest first.
     waiting: HashMap<Fingerprint, VecDeque<u64>, RandomState>,
-    /// The pending queries by number, from `first` on; answered ones are `None`.
+    /// Pending queries by number, beginning with number `first`; answered ones are `None`.
     queries: VecDeque<Option<Query>>,
     first: u64,
     count: usize,
@@ -45,23 +45,23 @@ impl Join {
         }
     }
 
-    /// Nanoseconds that a response may take.
+    /// Maximum time between query and response, in nanoseconds.
     pub(crate) fn timeout(&self) -> i64 {
         self.timeout
     }
 
-    /// Takes messages, and hands out the pairs that they complete and the queries that are too old.
+    /// Adds messages; appends the completed pairs and the expired queries to `out`.
     pub(crate) fn add(&mut self, messages: &Records, out: &mut Records) {
         for record in &messages.list {
             self.expire(record.time, out);
             let (message, name) = (messages.message(record), messages.name(record));
-            let key = self.pairing.of_record(record, message);
+            let key = self.pairing.for_record(record, message);
             if record.is_response() {
                 self.answer(key, record, message, name, out);
                 continue;
             }
             if self.count >= MAX_WAITING {
-                self.give_up_oldest(out);
+                self.expire_oldest(out);
             }
             let number = self.first + self.queries.len() as u64;
             let (message, name) = (message.into(), name.into());
@@ -71,10 +71,10 @@ impl Join {
         }
     }
 
-    /// Hands out all that still waits.
+    /// Appends all pending queries to `out`.
     pub(crate) fn finish(&mut self, out: &mut Records) {
         while !self.queries.is_empty() {
-            self.give_up_oldest(out);
+            self.expire_oldest(out);
         }
     }
 
@@ -105,7 +105,7 @@ impl Join {
         while let Some(front) = self.queries.front() {
             match front {
                 Some(query) if query.record.time.saturating_add(self.timeout) >= now => break,
-                Some(_) => self.give_up_oldest(out),
+                Some(_) => self.expire_oldest(out),
                 None => {
                     self.queries.pop_front();
                     self.first += 1;
@@ -114,14 +114,14 @@ impl Join {
         }
     }
 
-    /// The oldest query gets no response.
-    fn give_up_oldest(&mut self, out: &mut Records) {
+    /// Appends the oldest query, without a response, to `out`.
+    fn expire_oldest(&mut self, out: &mut Records) {
         while let Some(front) = self.queries.pop_front() {
             let number = self.first;
             self.first += 1;
             let Some(query) = front else { continue };
             if let Some(numbers) = self.waiting.get_mut(&query.key) {
-                // Of those with one key the oldest is in front.
+                // The oldest query with a key is at the front.
                 if numbers.front() == Some(&number) {
                     numbers.pop_front();
                 }

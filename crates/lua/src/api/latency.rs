@@ -1,4 +1,4 @@
-//! How long responses took, of queries paired with them natively and without copies.
+//! Measurement of response times, by pairing queries and responses without copying messages.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -7,24 +7,24 @@ use foldhash::fast::RandomState;
 use gannet_pipeline::fingerprint::Fingerprint;
 use hdrhistogram::Histogram;
 
-/// Most pending queries; beyond, the oldest gets no response.
+/// Maximum number of pending queries; beyond it, the oldest counts as unanswered.
 const MAX_WAITING: usize = 1 << 20;
 
-/// Times are distinguished up to this many nanoseconds, a day; longer ones count as that.
-const LONGEST: u64 = 86_400_000_000_000;
+/// Maximum value of the histogram in nanoseconds, a day; longer times count as that.
+const MAX_TIME: u64 = 86_400_000_000_000;
 
-/// A message, as far as it matters here.
+/// The fields of a message that are needed here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     /// Nanoseconds since the epoch.
     pub(crate) time: i64,
-    /// Of its packet.
+    /// Number of its packet.
     pub(crate) number: u64,
     pub(crate) key: Fingerprint,
     pub(crate) is_response: bool,
 }
 
-/// Pairs as [`Join`](super::join::Join) does, and keeps times alone.
+/// Pairs messages like [`Join`](super::join::Join), but stores only times.
 pub(crate) struct Latencies {
     timeout: i64,
     waiting: HashMap<Fingerprint, Waiting, RandomState>,
@@ -36,13 +36,13 @@ pub(crate) struct Latencies {
     sum: u64,
 }
 
-/// Queries with one key: when each was sent, the oldest first.
+/// The pending queries with one key: their times, the oldest first.
 struct Waiting {
     first: i64,
     more: VecDeque<i64>,
 }
 
-/// What came of the queries; times are nanoseconds.
+/// Statistics of the queries; times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub(crate) struct Summary {
@@ -57,13 +57,14 @@ pub(crate) struct Summary {
 }
 
 impl Latencies {
-    /// Responses may take `timeout` nanoseconds. `None` if there is no memory for the histogram.
+    /// `timeout` is the maximum response time in nanoseconds. `None` if there is no memory for the
+    /// histogram.
     pub(crate) fn new(timeout: i64) -> Option<Self> {
         Some(Self {
             timeout,
             waiting: HashMap::default(),
             order: VecDeque::new(),
-            histogram: Histogram::new_with_bounds(1, LONGEST, 3).ok()?,
+            histogram: Histogram::new_with_bounds(1, MAX_TIME, 3).ok()?,
             queries: 0,
             answered: 0,
             sum: 0,
@@ -74,7 +75,7 @@ impl Latencies {
         while let Some((time, key)) =
             self.order.pop_front_if(|(time, _)| time.saturating_add(self.timeout) < record.time)
         {
-            self.give_up(time, key);
+            self.expire(time, key);
         }
         let key = record.key;
         if !record.is_response {
@@ -82,7 +83,7 @@ impl Latencies {
             if self.order.len() >= MAX_WAITING
                 && let Some((time, key)) = self.order.pop_front()
             {
-                self.give_up(time, key);
+                self.expire(time, key);
             }
             self.order.push_back((record.time, key));
             self.waiting
@@ -99,7 +100,7 @@ impl Latencies {
         }
     }
 
-    /// The oldest query with a key, which waits no more.
+    /// Removes the oldest pending query with a key; returns its time.
     fn take(&mut self, key: Fingerprint) -> Option<i64> {
         let waiting = self.waiting.get_mut(&key)?;
         let first = waiting.first;
@@ -112,8 +113,8 @@ impl Latencies {
         Some(first)
     }
 
-    /// A query that was sent then waits no more, if it still does.
-    fn give_up(&mut self, time: i64, key: Fingerprint) {
+    /// Removes the query with this time and key, if it is pending.
+    fn expire(&mut self, time: i64, key: Fingerprint) {
         if self.waiting.get(&key).is_some_and(|w| w.first <= time) {
             self.take(key);
         }

@@ -1,11 +1,11 @@
 //! The functions that Lua modules call through the FFI.
 //!
-//! [`table()`] is a struct of C function pointers, declared to Lua by [`DECLARATIONS`]: one list,
-//! written twice, and held together by a test of sizes and by every test that runs a script.
+//! [`table()`] is a struct of C function pointers, declared to Lua by [`DECLARATIONS`]. The two
+//! lists must agree; a test of sizes and every test that runs a script check this.
 //!
-//! Contract of all of them: pointers come from this crate's own Lua modules, which pass results of
-//! earlier calls that are not freed (the garbage collector frees them), or buffers that live for
-//! the call. A null pointer is refused. No function unwinds or raises an error.
+//! Contract of all functions: pointers come from this crate's own Lua modules, which pass results
+//! of earlier calls that are not freed (the garbage collector frees them), or buffers that live for
+//! the duration of the call. A null pointer is refused. No function unwinds or raises an error.
 #![allow(unsafe_code)]
 
 mod analysis;
@@ -52,7 +52,8 @@ use stage::Stages;
 use stream::Flow;
 use thread::Threads;
 
-/// The same in C, for LuaJIT's FFI; those of the parts that it has by pointer come first.
+/// The C declarations of [`Api`] for LuaJIT's FFI; those of the tables that it points to come
+/// first.
 pub(crate) fn declarations() -> String {
     [
         thread::DECLARATIONS,
@@ -212,7 +213,7 @@ pub(crate) struct Api {
     respdiffs: &'static Respdiffs,
 }
 
-/// How far reading has come, as C sees it.
+/// The progress of reading, in C layout.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Position {
@@ -289,7 +290,7 @@ pub(crate) fn set_report(report: Option<Report>) {
     REPORT.with(|r| r.set(report));
 }
 
-/// Keeps what went wrong for `last_error`.
+/// Stores an error for `last_error`.
 pub(crate) fn fail(error: &dyn ToString) {
     let text = error.to_string().replace('\0', "");
     LAST_ERROR.with(|e| *e.borrow_mut() = CString::new(text).unwrap_or_default());
@@ -303,13 +304,13 @@ extern "C" fn last_error() -> *const c_char {
     LAST_ERROR.with(|e| e.borrow().as_ptr())
 }
 
-/// Seconds since the first call, by a clock that is never set.
+/// Seconds since the first call, by a monotonic clock.
 extern "C" fn clock() -> f64 {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     FIRST.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// Threads that run at once.
+/// Number of threads that can run in parallel.
 extern "C" fn processors() -> c_int {
     std::thread::available_parallelism().map_or(1, |n| n.get().min(stream::MAX_THREADS) as c_int)
 }
@@ -325,7 +326,7 @@ unsafe extern "C" fn report(at: *const Position, seconds: f64, done: c_int) {
     }
 }
 
-/// Text of a C string that Lua passes.
+/// The text of a C string passed by Lua; `None` if it is null or not UTF-8.
 ///
 /// # Safety
 /// `text` is null or points to bytes that end with a zero and live for the call.
@@ -349,7 +350,7 @@ unsafe extern "C" fn address_text(bytes: *const u8, buffer: *mut c_char) -> c_in
     len as c_int
 }
 
-/// The paths that Lua passes; `None` if one is not UTF-8.
+/// The paths passed by Lua; `None` if one is not UTF-8.
 ///
 /// # Safety
 /// `list` points to `count` C strings.
@@ -386,7 +387,7 @@ unsafe extern "C" fn stream_free(flow: *mut Flow) {
     }
 }
 
-/// The flow behind a pointer, for one call.
+/// Dereferences a flow for one call.
 ///
 /// # Safety
 /// `flow` came from `stream_open`, was not freed, and no other call uses it meanwhile (Lua states
@@ -471,7 +472,7 @@ unsafe extern "C" fn stream_parallel(it: *mut Flow, threads: c_int) {
 }
 
 /// # Safety
-/// As for [`flow`]; `out` points to one place.
+/// As for [`flow`]; `out` is valid for a write.
 unsafe extern "C" fn stream_progress(it: *mut Flow, out: *mut Position) {
     // SAFETY: by this function's contract.
     unsafe { out.write(flow(it).progress().into()) };
@@ -520,7 +521,7 @@ unsafe extern "C" fn stream_write(
     };
     let split = match how {
         0 => Some(Split::All(named.len())),
-        1 => Some(Split::Turns(named.len(), 0)),
+        1 => Some(Split::RoundRobin(named.len(), 0)),
         _ => ByClient::new(weights, stage::order(seed))
             .map(|clients| Split::Clients(Box::new(clients))),
     };
@@ -552,7 +553,7 @@ unsafe extern "C" fn stream_step(it: *mut Flow) -> c_int {
     status(unsafe { flow(it) }.step().map(c_int::from))
 }
 
-/// A result as C gets it: -1 for an error, which is stored for `last_error`.
+/// Converts a result to C: -1 for an error, which is stored for `last_error`.
 fn status(result: Result<c_int, String>) -> c_int {
     result.unwrap_or_else(|error| {
         fail(&error);
@@ -567,7 +568,7 @@ unsafe extern "C" fn stream_rows(it: *mut Flow) -> i64 {
     unsafe { flow(it) }.counts().len() as i64
 }
 
-/// Puts the rows with the most in front; the sum of all.
+/// Sorts the `first` rows with the highest counts to the front; returns the sum of all rows.
 ///
 /// # Safety
 /// As for [`flow`].
@@ -579,7 +580,7 @@ unsafe extern "C" fn stream_total(it: *mut Flow, first: i64) -> u64 {
 }
 
 /// # Safety
-/// As for [`flow`]; `key` and `len` point to one place each. The key is valid as long as the flow.
+/// As for [`flow`]; `key` and `len` are valid for writes. The key is valid as long as the flow.
 unsafe extern "C" fn stream_row(
     it: *mut Flow,
     row: i64,
@@ -597,13 +598,13 @@ unsafe extern "C" fn stream_row(
 }
 
 /// # Safety
-/// As for [`flow`]; `out` points to one place.
+/// As for [`flow`]; `out` is valid for a write.
 unsafe extern "C" fn stream_measured(it: *mut Flow, out: *mut Summary) {
     // SAFETY: by this function's contract.
     unsafe { out.write(flow(it).latencies()) };
 }
 
-/// Writes a packet that a script was asked about.
+/// Writes the packet that a script's function returned.
 ///
 /// # Safety
 /// As for [`flow`]; `bytes` points to `len` bytes.
@@ -620,7 +621,7 @@ unsafe extern "C" fn stream_put(
     status(it.put(time, link_type as u16, data, wire_len).map(|()| 0))
 }
 
-/// Completes the captures that were written.
+/// Completes the written captures.
 ///
 /// # Safety
 /// As for [`flow`].
@@ -630,7 +631,7 @@ unsafe extern "C" fn stream_end(it: *mut Flow) -> c_int {
 }
 
 /// # Safety
-/// `bytes` points to `len` bytes, `out` to one place.
+/// `bytes` points to `len` bytes, `out` is valid for a write.
 unsafe extern "C" fn dns_edns(bytes: *const u8, len: u32, out: *mut Edns) -> c_int {
     // SAFETY: by this function's contract.
     let message = unsafe { std::slice::from_raw_parts(bytes, len as usize) };
@@ -645,7 +646,7 @@ unsafe extern "C" fn dns_edns(bytes: *const u8, len: u32, out: *mut Edns) -> c_i
 }
 
 /// # Safety
-/// `bytes` points to `len` bytes, `out` to one place. The text is valid until the next call in the
+/// `bytes` points to `len` bytes, `out` is valid for a write. The text is valid until the next call in the
 /// same thread.
 unsafe extern "C" fn dns_answers(bytes: *const u8, len: u32, out: *mut *const u8) -> u32 {
     // SAFETY: by this function's contract.

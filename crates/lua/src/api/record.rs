@@ -15,14 +15,14 @@ use super::dns;
 pub(crate) struct Record {
     /// Nanoseconds since the epoch.
     pub(crate) time: i64,
-    /// Of its packet, 1 for the first; 0 for messages.
+    /// Number of its packet, from 1; 0 for messages.
     pub(crate) number: u64,
-    /// Where all bytes of the packet or message are, valid until the next batch. A number, as records go
-    /// from thread to thread; Lua has it as a pointer.
+    /// Address of the bytes of the packet or message, valid until the next batch. An integer, so
+    /// that records can be sent between threads; Lua uses it as a pointer.
     pub(crate) bytes: usize,
     pub(crate) src: [u8; 16],
     pub(crate) dst: [u8; 16],
-    /// Where the bytes stand among those of the batch, for messages.
+    /// Offset of a message's bytes among those of the batch.
     pub(crate) at: u32,
     pub(crate) len: u32,
     pub(crate) wire_len: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Record {
     pub(crate) has_ip: u8,
     pub(crate) has_ports: u8,
     pub(crate) has_question: u8,
-    /// The next record is the response to this query.
+    /// 1 if the next record is the response to this query.
     pub(crate) has_pair: u8,
     pub(crate) is_second: u8,
 }
@@ -53,7 +53,7 @@ impl Record {
     }
 }
 
-/// Records of a batch, with the bytes and names that they point to.
+/// Records of a batch, with the bytes and names that they refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     pub(crate) list: Vec<Record>,
@@ -68,13 +68,13 @@ impl Records {
         self.names.clear();
     }
 
-    /// Bytes of one of these messages.
+    /// The bytes of a message in this list.
     pub(crate) fn message(&self, record: &Record) -> &[u8] {
         let at = record.at as usize;
         self.bytes.get(at..at + record.len as usize).unwrap_or_default()
     }
 
-    /// Name of one of these messages.
+    /// The name of a message in this list.
     pub(crate) fn name(&self, record: &Record) -> &[u8] {
         let at = record.name_at as usize;
         self.names.get(at..at + usize::from(record.name_len)).unwrap_or_default()
@@ -97,7 +97,8 @@ impl Records {
         self.list.push(Record { at, ..record });
     }
 
-    /// Adds those of others, by the numbers of their packets; `a` before `b`.
+    /// Adds the records of two lists in the order of packet numbers; for equal numbers, `a`
+    /// precedes `b`.
     pub(crate) fn add_merged(&mut self, a: &Self, b: &Self) {
         let (mut xs, mut ys) = (a.list.iter().peekable(), b.list.iter().peekable());
         loop {
@@ -113,8 +114,8 @@ impl Records {
         }
     }
 
-    /// Lets messages point to their bytes, which move no more.
-    pub(crate) fn settle(&mut self) {
+    /// Sets the addresses of messages, once `bytes` does not change any more.
+    pub(crate) fn set_addresses(&mut self) {
         let start = self.bytes.as_ptr().expose_provenance();
         for record in &mut self.list {
             record.bytes = start + record.at as usize;
@@ -151,7 +152,7 @@ pub(crate) fn of_packet(packet: &Packet<'_>) -> Record {
     record
 }
 
-/// A message's record, with its name behind those in `names`.
+/// A message's record; appends its name to `names`.
 fn of_message(number: u64, m: &Message<'_>, names: &mut Vec<u8>) -> Record {
     let header = |at| dns::u16_at(m.bytes, at).unwrap_or(0);
     let name_at = names.len();

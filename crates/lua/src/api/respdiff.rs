@@ -1,4 +1,4 @@
-//! Queries and answers for respdiff.
+//! Writing of queries and answers for respdiff.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -11,7 +11,7 @@ use gannet_pipeline::respdiff::Writer;
 use super::fail;
 use super::text;
 
-/// The same in C.
+/// The C declarations of [`Respdiffs`].
 pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_respdiff gannet_respdiff;
 typedef struct { const uint8_t *bytes; uint32_t len; double seconds; } gannet_answer;
@@ -35,10 +35,10 @@ pub(crate) struct Respdiffs {
 
 pub(crate) const TABLE: Respdiffs = Respdiffs { create, free, put, finish };
 
-/// An environment that is written, until it is finished.
+/// An LMDB environment being written; `None` once it is finished.
 pub(crate) struct Respdiff(Option<Writer>);
 
-/// An answer; none where its time is below 0.
+/// An answer; a negative time means no answer.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Answer {
@@ -82,8 +82,8 @@ unsafe extern "C" fn free(it: *mut Respdiff) {
 }
 
 /// # Safety
-/// `it` came from `create`, was not freed, and no other call uses it meanwhile; `query` points to `len`
-/// bytes, `answers` to `count` answers, each of which points to as many bytes as it says.
+/// `it` came from `create`, was not freed, and no other call uses it meanwhile; `query` points to
+/// `len` bytes, `answers` to `count` answers, each of which points to `len` bytes.
 unsafe extern "C" fn put(
     it: *mut Respdiff,
     query: *const u8,
@@ -115,7 +115,7 @@ unsafe extern "C" fn put(
     }
 }
 
-/// How many queries were written.
+/// Returns the number of queries written.
 ///
 /// # Safety
 /// `it` came from `create`, was not freed, and no other call uses it meanwhile.

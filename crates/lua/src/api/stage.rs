@@ -1,4 +1,4 @@
-//! Stages of the pipeline that scripts of dnsjit use by themselves: splitting by client, and timing.
+//! Pipeline stages that dnsjit scripts use separately: splitting by client, and timing.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -10,7 +10,7 @@ use gannet_pipeline::split::Order;
 
 use super::fail;
 
-/// The same in C.
+/// The C declarations of [`Stages`].
 pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_split gannet_split;
 typedef struct gannet_schedule gannet_schedule;
@@ -38,7 +38,7 @@ pub(crate) struct Stages {
 pub(crate) const TABLE: Stages =
     Stages { split, split_free, split_output, schedule, schedule_free, schedule_wait };
 
-/// How gaps become others: numbered as `gannet_flow`'s pace is, too.
+/// The pace with this number, as in `stream_pace`.
 pub(super) fn pace(kind: c_int, value: f64) -> Pace {
     match kind {
         0 => Pace::Speed(value),
@@ -47,7 +47,7 @@ pub(super) fn pace(kind: c_int, value: f64) -> Pace {
     }
 }
 
-/// How clients are spread: by chance from a seed on, or one after the other where it is below 0.
+/// The distribution of clients: random with this seed, or in turn if it is negative.
 pub(super) fn order(seed: i64) -> Order {
     u32::try_from(seed).map_or(Order::Sequential, Order::Random)
 }
@@ -77,7 +77,7 @@ unsafe extern "C" fn split_free(it: *mut ByClient) {
 
 /// # Safety
 /// `it` came from `split`, was not freed, and no other call uses it meanwhile; `client` points to `len`
-/// bytes, `number` to one place.
+/// bytes, `number` is valid for a write.
 unsafe extern "C" fn split_output(
     it: *mut ByClient,
     client: *const u8,

@@ -1,8 +1,8 @@
-//! A pipeline: a stream of captures, its filters, and its verb.
+//! A pipeline: a stream of captures, its filters, and its final operation (verb).
 //!
 //! A worker pool of one thread or several works on batches; see [`gather`](super::gather). The
-//! results come back here in order, together with the packets that need an [`Extractor`]. A verb
-//! runs in steps, so that a script can report progress between them.
+//! results are returned in order, together with the packets that need an [`Extractor`]. A verb runs
+//! in steps, so that a script can report progress between them.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use gannet_pipeline::split::Split;
 use gannet_pipeline::worker_pool::Block;
 use gannet_pipeline::worker_pool::Progress;
 use gannet_pipeline::worker_pool::WorkerPool;
-use gannet_pipeline::worker_pool::next_turn;
+use gannet_pipeline::worker_pool::batches_between_reads;
 
 use crate::stop;
 use crate::stop::ReadingPipe;
@@ -44,34 +44,34 @@ use super::record::Record;
 use super::record::Records;
 use super::record::of_packet;
 
-/// Blocks that one step of a verb takes at most.
+/// Maximum number of blocks that one step of a verb processes.
 const STEP: usize = 64;
-/// Threads that a pipeline may have.
+/// Maximum number of threads of a pipeline.
 pub(crate) const MAX_THREADS: usize = 256;
 
 /// A pipeline.
 pub(crate) struct Flow {
     source: Source,
-    /// The files that are read, as far as they were named.
+    /// Identities of the input files.
     inputs: Vec<FileId>,
-    /// Until the end of the input, if it is a pipe.
+    /// Exists until the end of the input, if that is a pipe.
     pipe: Option<ReadingPipe>,
     choice: Choice,
     threads: usize,
     pace: Option<Schedule>,
     join: Option<Box<Join>>,
-    /// Puts together what packets do not tell by themselves.
+    /// Reassembles streams and fragments.
     extractor: Option<Box<Extractor>>,
     verb: Verb,
-    /// Packets, messages or queries that are still wanted.
+    /// Remaining number of packets, messages or queries, if limited.
     left: Option<u64>,
     records: Records,
-    /// Messages that took an extractor.
-    late: Records,
+    /// Messages from the extractor.
+    extracted: Records,
     /// Messages in order, before they are joined.
     ordered: Records,
-    /// What records of packets point into.
-    held: Option<Block<Output>>,
+    /// The block that records of packets point into.
+    current_block: Option<Block<Output>>,
     counts: Counts,
     /// The damage of a capture; reported at the end.
     damage: Option<String>,
@@ -79,13 +79,13 @@ pub(crate) struct Flow {
 }
 
 enum Source {
-    /// Nothing was read yet.
+    /// Reading has not started.
     Waiting(Box<Stream>),
     Running(Box<WorkerPool<GatherWorker>>),
     Ended,
 }
 
-/// The use of the stream, besides records.
+/// The verb of the pipeline, unless it returns records.
 enum Verb {
     Nothing,
     Sum(Groups),
@@ -95,7 +95,7 @@ enum Verb {
 
 impl Flow {
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, gannet_capture::Error> {
-        // Before the first bytes are awaited.
+        // Before waiting for the first bytes.
         let pipe = ReadingPipe::begin(paths);
         let stream = Stream::open(paths, Options::default())?;
         Ok(Self {
@@ -111,9 +111,9 @@ impl Flow {
             verb: Verb::Nothing,
             left: None,
             records: Records::default(),
-            late: Records::default(),
+            extracted: Records::default(),
             ordered: Records::default(),
-            held: None,
+            current_block: None,
             counts: Counts::default(),
             damage: None,
         })
@@ -146,7 +146,7 @@ impl Flow {
         self.pace = Some(Schedule::new(pace));
     }
 
-    /// Waits until what came at this time is due, if a pace was set.
+    /// Waits until an item with this capture time is due, if a pace is set.
     pub(crate) fn wait(&mut self, time: i64) {
         if let Some(pace) = &mut self.pace {
             pace.wait(time);
@@ -161,7 +161,7 @@ impl Flow {
         &self.records.names
     }
 
-    /// How far reading has come.
+    /// The progress of reading.
     pub(crate) fn progress(&self) -> Progress {
         match &self.source {
             Source::Running(worker_pool) => worker_pool.progress(),
@@ -169,12 +169,14 @@ impl Flow {
         }
     }
 
-    /// Reads the next batch that gives records; how many it gives, 0 at the end. A damaged capture
-    /// is an error at the end, when all that could be read was handed out.
+    /// Reads the next batch with records; returns their number, 0 at the end. Damage of a capture
+    /// is an error at the end, after all readable records were returned.
     pub(crate) fn next(&mut self) -> Result<usize, String> {
         self.records.clear();
-        if let (Some(block), Source::Running(worker_pool)) = (self.held.take(), &self.source) {
-            worker_pool.give_back(block);
+        if let (Some(block), Source::Running(worker_pool)) =
+            (self.current_block.take(), &self.source)
+        {
+            worker_pool.recycle(block);
         }
         while self.records.list.is_empty() {
             let Some(mut block) = self.block(|_| Task::Records)? else {
@@ -188,10 +190,10 @@ impl Flow {
             } else {
                 std::mem::swap(&mut self.records, &mut block.output.records);
             }
-            self.held = Some(block);
+            self.current_block = Some(block);
         }
         if self.extractor.is_some() {
-            self.records.settle();
+            self.records.set_addresses();
         }
         if self.records.list.is_empty() {
             self.note_unanswered();
@@ -202,20 +204,20 @@ impl Flow {
         }
     }
 
-    /// Takes the records of messages, with those that an extractor finds, and joins them.
+    /// Collects the records of messages, including those of the extractor, and joins them.
     fn messages_of(&mut self, block: &mut Block<Output>) {
-        self.late.clear();
-        let late = &mut self.late;
+        self.extracted.clear();
+        let extracted = &mut self.extracted;
         extract(&mut self.extractor, &self.choice, block, |number, m| {
-            late.add(number, m);
+            extracted.add(number, m);
             true
         });
         let plain = &mut block.output.records;
-        let ordered = match self.late.list.is_empty() {
+        let ordered = match self.extracted.list.is_empty() {
             true => plain,
             false => {
                 self.ordered.clear();
-                self.ordered.add_merged(plain, &self.late);
+                self.ordered.add_merged(plain, &self.extracted);
                 &mut self.ordered
             }
         };
@@ -225,11 +227,16 @@ impl Flow {
         }
     }
 
-    /// The next block, of which that is done which `task` said at first; `None` at the end.
+    /// The next processed block; `None` at the end. The first call starts the workers with the task
+    /// from `task`.
     fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Output>>, String> {
         if matches!(self.source, Source::Waiting(_)) {
-            let next_turn = next_turn(self.threads);
-            let gather = GatherWorker { choice: self.choice.clone(), task: task(self), next_turn };
+            let batches_between_reads = batches_between_reads(self.threads);
+            let gather = GatherWorker {
+                choice: self.choice.clone(),
+                task: task(self),
+                batches_between_reads,
+            };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
             let Source::Waiting(mut stream) = waiting else { return Ok(None) };
             stream.set_unpack_threads(self.threads);
@@ -252,7 +259,7 @@ impl Flow {
         }
     }
 
-    /// Stops reading, and takes what workers have kept.
+    /// Stops reading, and collects the state of the workers.
     fn end(&mut self) {
         self.progress = self.progress();
         self.pipe = None;
@@ -267,14 +274,14 @@ impl Flow {
         }
     }
 
-    /// Begins adding up by fields: so much for each packet, message or pair as the field `value`
-    /// says, or 1 if that is 0.
+    /// Starts a sum by fields: adds the field `value` of each packet, message or pair, or 1 if
+    /// `value` is 0.
     pub(crate) fn begin_sum(&mut self, value: u8, fields: &[u8], limit: Option<u64>) {
         self.verb = Verb::Sum(Groups::new(value, fields));
         self.left = limit;
     }
 
-    /// Begins to measure how long responses took, by the timeout that was set.
+    /// Starts the measurement of response times, with the timeout of the join.
     pub(crate) fn begin_latencies(&mut self, limit: Option<u64>) -> Result<(), String> {
         let timeout = self.join.as_ref().map_or(i64::MAX, |join| join.timeout());
         let latencies = Latencies::new(timeout).ok_or("no memory for a histogram")?;
@@ -283,7 +290,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Begins writing packets to captures, spread as `split` says.
+    /// Starts writing packets to captures, distributed by `split`.
     pub(crate) fn begin_write(
         &mut self,
         paths: &[PathBuf],
@@ -291,7 +298,8 @@ impl Flow {
         limit: Option<u64>,
     ) -> Result<(), String> {
         let create = |(at, path): (usize, &PathBuf)| {
-            // A pipe or a device takes the packets of several parts; a file would keep those of the last one.
+            // Several outputs may be the same pipe or device, but not the same file, where they
+            // would overwrite each other.
             let is_file = path.metadata().map_or(true, |about| about.is_file());
             if is_file && paths.iter().take(at).any(|other| other == path) {
                 return Err(format!("{} is an output already", path.display()));
@@ -311,7 +319,7 @@ impl Flow {
     pub(crate) fn step(&mut self) -> Result<bool, String> {
         let joined = self.join.is_some() && matches!(self.verb, Verb::Sum(_));
         for _ in 0..STEP {
-            if stop::is_asked() {
+            if stop::is_requested() {
                 self.end();
                 self.conclude()?;
                 return Err(stop::STOPPED.to_owned());
@@ -330,7 +338,7 @@ impl Flow {
         Ok(true)
     }
 
-    /// Writes a packet that is not one of the stream's to all captures.
+    /// Writes a packet that is not part of the input to all captures.
     pub(crate) fn put(
         &mut self,
         time: i64,
@@ -338,7 +346,7 @@ impl Flow {
         data: &[u8],
         wire_len: u32,
     ) -> Result<(), String> {
-        if stop::is_asked() {
+        if stop::is_requested() {
             self.complete()?;
             return Err(stop::STOPPED.to_owned());
         }
@@ -355,13 +363,13 @@ impl Flow {
         writers.iter_mut().try_for_each(|w| w.write(&packet).map_err(|e| e.to_string()))
     }
 
-    /// Ends reading, and completes the captures that are written.
+    /// Stops reading, and completes the written captures.
     pub(crate) fn complete(&mut self) -> Result<(), String> {
         self.end();
         self.conclude()
     }
 
-    /// Does one block; whether there may be another.
+    /// Processes one block; returns whether another may follow.
     fn step_block(&mut self) -> Result<bool, String> {
         if self.left == Some(0) || matches!(self.verb, Verb::Nothing) {
             return Ok(false);
@@ -378,12 +386,12 @@ impl Flow {
         match &mut self.verb {
             Verb::Nothing => {}
             Verb::Write(writers, split, _) => {
-                for packet in picked(&block) {
-                    if !take_one(left) {
+                for packet in selected_packets(&block) {
+                    if !take_remaining(left) {
                         break;
                     }
                     if let Some(pace) = &mut self.pace {
-                        if stop::is_asked() {
+                        if stop::is_requested() {
                             break;
                         }
                         pace.wait(packet.time.as_nanos());
@@ -400,49 +408,49 @@ impl Flow {
             Verb::Sum(groups) if extractor.is_some() => {
                 extract(extractor, choice, &block, |_, m| {
                     groups.message(m);
-                    take_one(left) && *left != Some(0)
+                    take_remaining(left) && *left != Some(0)
                 });
             }
             Verb::Sum(groups) => {
-                for packet in picked(&block) {
-                    if take_one(left) {
+                for packet in selected_packets(&block) {
+                    if take_remaining(left) {
                         groups.packet(&packet);
                     }
                 }
             }
-            Verb::Times(pairing, latencies, late) => {
-                late.clear();
+            Verb::Times(pairing, latencies, extracted) => {
+                extracted.clear();
                 extract(extractor, choice, &block, |number, m| {
-                    if m.is_query() && !take_one(left) {
+                    if m.is_query() && !take_remaining(left) {
                         return false;
                     }
-                    late.push(pairing.sent(number, m));
+                    extracted.push(pairing.sent(number, m));
                     true
                 });
-                let mut late = late.iter().peekable();
+                let mut extracted = extracted.iter().peekable();
                 for sent in &block.output.times {
-                    while let Some(earlier) = late.next_if(|l| l.number < sent.number) {
+                    while let Some(earlier) = extracted.next_if(|l| l.number < sent.number) {
                         latencies.add(earlier);
                     }
                     latencies.add(sent);
                 }
-                late.for_each(|sent| latencies.add(sent));
+                extracted.for_each(|sent| latencies.add(sent));
             }
         }
         if let Source::Running(worker_pool) = &self.source {
-            worker_pool.give_back(block);
+            worker_pool.recycle(block);
         }
         Ok(true)
     }
 
-    /// Adds up pairs, of which queries alone are looked at.
+    /// Adds up pairs, using only their queries.
     fn sum_records(&mut self) -> Result<bool, String> {
         if self.left == Some(0) || self.next()? == 0 {
             return Ok(false);
         }
         let Verb::Sum(groups) = &mut self.verb else { return Ok(false) };
         for record in self.records.list.iter().filter(|r| r.is_second == 0) {
-            if !take_one(&mut self.left) {
+            if !take_remaining(&mut self.left) {
                 return Ok(false);
             }
             groups.record(record, self.records.message(record));
@@ -496,16 +504,16 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        // A capture that was not completed has a part of the packets: an error of the script ended it.
+        // A capture that was not completed is partial, because an error ended the script.
         if let Verb::Write(writers, ..) = &mut self.verb {
             writers.drain(..).for_each(Writer::discard);
         }
     }
 }
 
-/// Takes one of the remaining items, if there is one.
+/// Decrements the number of remaining items; returns false if none remain.
 #[inline]
-fn take_one(left: &mut Option<u64>) -> bool {
+fn take_remaining(left: &mut Option<u64>) -> bool {
     match left {
         None => true,
         Some(0) => false,
@@ -516,13 +524,13 @@ fn take_one(left: &mut Option<u64>) -> bool {
     }
 }
 
-/// The packets of a block that were picked.
-fn picked(block: &Block<Output>) -> impl Iterator<Item = Packet<'_>> {
+/// The selected packets of a block.
+fn selected_packets(block: &Block<Output>) -> impl Iterator<Item = Packet<'_>> {
     let batch = block.packets.batch();
     block.output.more.iter().filter_map(move |place| batch.get(*place as usize))
 }
 
-/// Hands out messages of the packets that were picked, until `call` says that it has enough.
+/// Passes messages of the selected packets to `call`, until it returns false.
 fn extract(
     extractor: &mut Option<Box<Extractor>>,
     choice: &Choice,
@@ -531,7 +539,7 @@ fn extract(
 ) {
     let Some(extractor) = extractor else { return };
     let mut goes_on = true;
-    for packet in picked(block) {
+    for packet in selected_packets(block) {
         extractor.packet(&packet, &mut |m| {
             if goes_on && choice.wants(m.bytes) {
                 goes_on = call(packet.number, m);

@@ -1,8 +1,8 @@
-//! Threads with a Lua state of their own, the values that are given to them, and the rings between.
+//! Threads with a Lua state of their own, the values passed to them, and the rings between threads.
 //!
-//! A thread knows the rings it was given. When it ends, no other thread waits for it: a ring whose
-//! other threads have all ended accepts nothing once it is full, and returns nothing once it is
-//! empty.
+//! A thread holds the rings that were passed to it. When it ends, no other thread waits for it: a
+//! ring whose other threads have all ended accepts nothing once it is full, and returns nothing
+//! once it is empty.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use gannet_pipeline::ring::Ring;
 
 use super::fail;
 
-/// The same in C.
+/// The C declarations of [`Threads`].
 pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_ring gannet_ring;
 typedef struct gannet_thread gannet_thread;
@@ -94,26 +94,26 @@ pub(crate) const TABLE: Threads = Threads {
     thread_pop,
 };
 
-/// A ring, and how many running threads were given it; [`UNSHARED`] until the first.
+/// A ring, and the number of running threads that hold it; [`UNSHARED`] until the first.
 pub(crate) struct Shared {
     ring: Ring,
     users: AtomicIsize,
 }
 
-/// No other thread has had it yet.
+/// The value of `users` until the ring is passed to a thread.
 const UNSHARED: isize = isize::MIN;
 
 impl Shared {
-    fn given(&self) {
+    fn add_user(&self) {
         let counted = |users: isize| Some(users.max(0) + 1);
         self.users.fetch_update(Ordering::AcqRel, Ordering::Acquire, counted).unwrap_or_default();
     }
 
-    fn left(&self) {
+    fn remove_user(&self) {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether the other end has no thread.
+    /// Whether all threads that held the ring have ended.
     fn is_alone(&self) -> bool {
         self.users.load(Ordering::Acquire) <= 0
     }
@@ -144,11 +144,11 @@ pub(crate) struct Thread {
 #[derive(Default)]
 struct ThreadState {
     items: VecDeque<Item>,
-    /// The last returned item, kept as long as it may be read.
+    /// The last returned item, kept while Lua may read it.
     last: Option<Item>,
     /// Rings that the thread may use.
     rings: Vec<Arc<Shared>>,
-    /// Nothing more will be given.
+    /// Whether no more items will be added.
     is_last: bool,
     running: Option<JoinHandle<Result<(), String>>>,
 }
@@ -161,14 +161,15 @@ impl Thread {
     fn push(&self, item: Item) {
         let mut inside = self.lock();
         if let Item::Ring(ring) = &item {
-            ring.given();
+            ring.add_user();
             inside.rings.push(Arc::clone(ring));
         }
         inside.items.push_back(item);
         self.changed.notify_all();
     }
 
-    /// The next item, written to `out`: 1 number, 2 text, 3 ring; 0 when no more will come.
+    /// Writes the next item to `out`; returns its kind, 1 number, 2 text, 3 ring, or 0 if no more
+    /// will follow.
     fn pop(&self, out: &mut Raw) -> c_int {
         let mut inside = self.lock();
         while inside.items.is_empty() && !inside.is_last {
@@ -192,7 +193,7 @@ impl Thread {
         }
     }
 
-    /// Waits for its end; what went wrong in it.
+    /// Waits for the end of the thread; returns its error.
     fn stop(&self) -> Result<(), String> {
         let running = {
             let mut inside = self.lock();
@@ -205,7 +206,7 @@ impl Thread {
 
     fn end(&self) {
         let rings = std::mem::take(&mut self.lock().rings);
-        rings.iter().for_each(|ring| ring.left());
+        rings.iter().for_each(|ring| ring.remove_user());
     }
 }
 
@@ -253,14 +254,14 @@ unsafe extern "C" fn ring_try_put(it: *const Shared, word: *mut c_void) -> c_int
 }
 
 /// # Safety
-/// As for [`ring`]; `word` points to one place.
+/// As for [`ring`]; `word` is valid for a write.
 unsafe extern "C" fn ring_take(it: *const Shared, wait: c_int, word: *mut *mut c_void) -> c_int {
     // SAFETY: by this function's contract.
     let it = unsafe { ring(it) };
     let taken = if wait != 0 { it.ring.take_unless(|| it.is_alone()) } else { it.ring.try_take() };
     let Some(taken) = taken else { return -1 };
-    // SAFETY: by this function's contract. The program never follows the pointer: scripts do, and
-    // they put it there.
+    // SAFETY: by this function's contract. The program never dereferences the pointer; only scripts
+    // do, which stored it.
     unsafe { word.write(std::ptr::with_exposed_provenance_mut(taken as usize)) };
     0
 }
@@ -328,7 +329,7 @@ unsafe extern "C" fn thread_free(it: *const Thread) {
 }
 
 /// # Safety
-/// As for [`thread`]; `code` points to `len` bytes, which string.dump() made.
+/// As for [`thread`]; `code` points to `len` bytes from string.dump().
 unsafe extern "C" fn thread_start(it: *const Thread, code: *const u8, len: u32) -> c_int {
     // SAFETY: by this function's contract; the count is of the thread's own handle.
     let own = unsafe {
@@ -388,7 +389,7 @@ unsafe extern "C" fn thread_push(it: *const Thread, item: *const Raw) {
 }
 
 /// # Safety
-/// As for [`thread`]; `item` points to one place. A text is valid until the next call, a ring is the
+/// As for [`thread`]; `item` is valid for a write. A text is valid until the next call, a ring is the
 /// caller's to free.
 unsafe extern "C" fn thread_pop(it: *const Thread, item: *mut Raw) -> c_int {
     // SAFETY: by this function's contract.

@@ -1,4 +1,4 @@
--- Makes gannet's modules known, and takes away what a sandbox must not have.
+-- Registers gannet's modules, and removes what a sandbox must not have.
 local pointer, declarations, source_of, sandbox, progress = ...
 local ffi = require("ffi")
 ffi.cdef(declarations)
@@ -6,11 +6,11 @@ local api = ffi.cast("const gannet_api *", pointer)
 local loadstring, setmetatable, setfenv, error, type = loadstring, setmetatable, setfenv, error, type
 local tostring, load, concat = tostring, load, table.concat
 
--- What the modules get as `...`: the functions of the program, and the FFI.
+-- The arguments (`...`) of the modules: the functions of the program, and the FFI.
 local inside = { api = api, ffi = ffi, sandbox = sandbox, progress = progress }
 
--- Raises an error at the line of the innermost function of a script: for calls that scripts return, whose own function
--- has left the stack.
+-- Raises an error at the line of the innermost function of a script, for tail calls, where the
+-- calling function has left the stack.
 local getinfo, sub = debug.getinfo, string.sub
 function inside.blame(text)
     local level = 2
@@ -55,14 +55,14 @@ if not sandbox then
     table.insert(package.loaders, 2, function(name)
         local own = load_own(name)
         if own then return own end
-        -- What declares a module's types to the FFI: they are declared with the module.
+        -- Declares a module's types to the FFI when the module is loaded.
         if name:find("^dnsjit%..*_h$") then
             return function() return require("dnsjit.core.objects") end
         end
         return "\n\tno module '" .. name .. "' in gannet"
     end)
     _G.gannet = require("gannet")
-    -- The version of dnsjit whose scripts run.
+    -- The supported version of dnsjit's API.
     _G.DNSJIT_VERSION = "1.5.0"
     _G.DNSJIT_MAJOR_VERSION, _G.DNSJIT_MINOR_VERSION, _G.DNSJIT_PATCH_VERSION = 1, 5, 0
     return

@@ -1,5 +1,6 @@
--- Returns a function that calls a script's, and returns nil, or the error as text with its trace-back. It gets functions
--- that take the script's thread, and return where it was when memory ended.
+-- Returns a function that calls a script's function, and returns nil, or the error as text with its
+-- trace-back. Its arguments are a function that receives the script's thread, and one that returns
+-- the script's position when memory was exhausted.
 local watch, place_of_failure = ...
 local traceback, getinfo, getmetatable = debug.traceback, debug.getinfo, debug.getmetatable
 local create, resume, status, running = coroutine.create, coroutine.resume, coroutine.status, coroutine.running
@@ -7,7 +8,7 @@ local pcall, type, tostring, next, rawget = pcall, type, tostring, next, rawget
 local max, sort, concat = math.max, table.sort, table.concat
 local format, sub, match, find = string.format, string.sub, string.match, string.find
 
--- An error that is a table without a text of its own: its fields.
+-- The fields of an error that is a table without a `__tostring`.
 local function describe(value)
     local meta = getmetatable(value)
     if type(value) ~= "table" or (meta and rawget(meta, "__tostring")) then return tostring(value) end
@@ -20,7 +21,8 @@ local function describe(value)
     return "error object { " .. concat(fields, ", ") .. " }"
 end
 
--- File and line where memory ended: of the innermost function of a script's file, not of a module of the program.
+-- File and line where memory was exhausted: those of the innermost function of a script's file, not
+-- of a module of the program.
 local function place(thread)
     local level = 0
     while true do
@@ -29,7 +31,8 @@ local function place(thread)
         if sub(info.source, 1, 1) == "@" then
             local line = info.currentline
             if line <= 0 then
-                -- Of a function that ended by an error, Lua knows the line only where it called another one.
+                -- For a function that raised an error, Lua has only the line where it called
+                -- another function.
                 local file, failed, begin = place_of_failure()
                 line = file == info.short_src and begin == info.linedefined and failed or max(info.linedefined, 1)
             end
@@ -39,15 +42,16 @@ local function place(thread)
     end
 end
 
--- The stack of a thread that ended with an error remains, also where memory ended: LuaJIT calls no handler of xpcall
--- then. Scripts do not see this thread.
+-- The stack of a thread that ended with an error remains available, even when memory was exhausted,
+-- where LuaJIT calls no handler of xpcall. Scripts cannot access this thread.
 local main
 function coroutine.running()
     local thread = running()
     if thread ~= main then return thread end
 end
 
--- A text with the stack of the script. Of the innermost function the text knows the line, the stack does not.
+-- The error text with the stack of the script. The line of the innermost function is only in the
+-- text, not in the stack.
 local function with_trace(text)
     local trace = traceback(main, text, 0)
     local info = getinfo(main, 0, "Sl")

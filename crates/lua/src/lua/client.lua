@@ -1,4 +1,5 @@
--- gannet.client: messages to a DNS server, and what it says. Returns what makes it part of the module.
+-- gannet.client: sends messages to a DNS server and receives its answers. Returns a function that
+-- adds it to the module.
 local _, inside = ...
 local api, ffi = inside.api.clients, inside.ffi
 local setmetatable, type, error, tonumber = setmetatable, type, error, tonumber

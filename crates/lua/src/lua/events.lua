@@ -1,4 +1,4 @@
--- gannet.analyze: typed events and rows of logs. Returns what makes it part of the module.
+-- gannet.analyze: typed events and log rows. Returns a function that adds it to the module.
 local _, inside = ...
 local ffi = inside.ffi
 local calls = inside.api.analyses
@@ -11,8 +11,8 @@ local values = inside.load("gannet.values")()
 
 local DAMAGED = "these values are damaged"
 
--- What makes a table read its packed values when one of them is asked for first. `read` sets them, `names` knows
--- them; `problem` words the error for others.
+-- A metatable that unpacks the values of a table when a field is first accessed. `read` sets the
+-- values, `names` is the set of their names; `problem` formats the error for other names.
 local function lazy(what, names, read, problem)
     local meta = { __metatable = what }
     function meta.__index(it, name)
@@ -52,7 +52,7 @@ local function reader(params)
     end
 end
 
--- The parameters that a description lists, and a set of their names.
+-- The parameters of a description, and the set of their names.
 local function params_of(lines, names)
     local params = {}
     for name, kind, optional in gmatch(lines, "\n([^\t\n]*)\t([^\t\n]*)\t(%??)") do
@@ -68,7 +68,7 @@ local function describe(handle, kind)
     return str(text[0], len)
 end
 
--- What connections and files are: tables with the fields of Zeek's records.
+-- The types of connections and files: tables with the fields of Zeek's records.
 local function record_of(handle, kind, what, key)
     local names = {}
     local params = params_of(describe(handle, kind), names)
@@ -80,7 +80,7 @@ local function record_of(handle, kind, what, key)
     return meta
 end
 
--- As text: what `print` shows of a value.
+-- A value as text, as `print` shows it.
 local function shown(value, kind)
     if value == nil then return "-" end
     if match(kind, "^record") or match(kind, "^table") then return "{...}" end
@@ -94,7 +94,7 @@ local function shown(value, kind)
     return concat(list, ",")
 end
 
--- How far two names are from each other: letters that differ, are missing or are too many.
+-- The edit distance of two names.
 local function distance(a, b)
     local row = {}
     for j = 0, #b do row[j] = j end
@@ -129,7 +129,7 @@ return function(gannet, problem, open, reporter, check_filter)
     --         if e.name == "USER-AGENT" then print(e.ts, e.c.id.orig_h, e.value) end
     --     end):run()
     --
-    -- Only events and logs with a function are made.
+    -- Only events and logs with a function are generated.
     -- @param ... paths, as for `gannet.input`
     -- @return an analysis
     function gannet.analyze(...)
@@ -253,7 +253,7 @@ return function(gannet, problem, open, reporter, check_filter)
         return self
     end
 
-    -- What rows of a log are: their functions, and what makes tables of them.
+    -- The kind of a log's rows: their functions, and the reader that converts them to tables.
     local function rows_of(me, kind, log, lines)
         local names, columns = { log = true }, {}
         for name, type_name in gmatch(lines, "\n([^\t\n]*)\t([^\t\n]*)") do
@@ -291,7 +291,7 @@ return function(gannet, problem, open, reporter, check_filter)
         }
     end
 
-    -- The same of events.
+    -- The kind of an event: its functions, and the reader that converts it to a table.
     local function events_of(me, event, lines)
         local names = { event = true, ts = true, packet = true }
         local params = params_of(lines, names)
@@ -312,7 +312,7 @@ return function(gannet, problem, open, reporter, check_filter)
         end
         local records = me.records
         local mentions = match(lines, "connection") or match(lines, "fa_file")
-        -- The connections and files of the events that came together.
+        -- The connections and files of the events that were delivered together.
         local function mentioned(item, bytes, spans)
             local last = me.mentioned
             if last and last.first == item.conns and last.batch == me.batch then return last end

@@ -19,20 +19,19 @@ local format, find = string.format, string.find
 local min, max, floor, abs = math.min, math.max, math.floor, math.abs
 local str = ffi.string
 
--- In the sandbox a script may replace all that it can reach: globals, methods of strings, functions of modules. So
--- everything here is called by a local name, modules are loaded before the script runs, and what a script holds is
--- a key of a weak table whose values it cannot reach.
+-- In the sandbox a script may replace everything that it can access: globals, methods of strings,
+-- functions of modules. So this module calls only local names, modules are loaded before the script
+-- runs, and the objects of a script are keys of a weak table whose values it cannot access.
 
 local gannet = {}
 
--- Errors of the program, raised at the line of the script that asked.
+-- Raises errors of the program at the calling line of the script.
 local function problem()
     local text = api.last_error()
     return text == nil and "unknown error" or str(text)
 end
 
--- What makes views of packets and of messages, and the names of types and of response codes: read when a
--- script first wants any of them.
+-- The constructors of views, and the names of types and of response codes; loaded at the first use.
 local views
 local function view(which)
     views = views or { inside.load("gannet.views")()() }
@@ -45,7 +44,7 @@ end
 local Pipeline = {}
 local pipeline = { __index = Pipeline, __metatable = "pipeline" }
 
--- A function that tells how far something is, when it is time to.
+-- Returns a function that reports progress at intervals.
 local function reporter(handle, position, call)
     local now, begun, last = api.clock, api.clock(), 0
     local at = ffi.new("gannet_progress")
@@ -65,7 +64,7 @@ local function reporter(handle, position, call)
     end
 end
 
--- What a pipeline keeps to itself, so that scripts cannot reach into it.
+-- The private state of pipelines, which scripts cannot access.
 local insides = setmetatable({}, { __mode = "k" })
 
 local function make(handle, kind)
@@ -84,7 +83,7 @@ local function of(self, verb)
     return me
 end
 
--- Raises an error where an expression is no string, or makes the sandbox read a file.
+-- Raises an error if an expression is not a string, or would read a file in the sandbox.
 local function check_filter(expression)
     if type(expression) ~= "string" then error("filter wants an expression, a string", 3) end
     if inside.sandbox and find(expression, "@", 1, true) then
@@ -92,7 +91,7 @@ local function check_filter(expression)
     end
 end
 
--- Raises an error where a table of options has one that is not known.
+-- Raises an error if a table of options has an unknown one.
 local function check_options(verb, options, known)
     for name in pairs(options) do
         if not known[name] then error(verb .. " has no option '" .. tostring(name) .. "'", 3) end
@@ -104,7 +103,7 @@ local function open(verb, call, ...)
     local count = select("#", ...)
     if count == 0 then error(verb .. " wants the path of a capture", 3) end
     local paths = ffi.new("const char *[?]", count)
-    -- Strings must be kept for as long as the program looks at them.
+    -- Strings must be kept alive while the program reads them.
     local kept = {}
     for index = 1, count do
         local path = select(index, ...)
@@ -242,7 +241,7 @@ function Pipeline:progress(call)
     return self
 end
 
--- Hands out arrays of records until the input ends; then raises what was wrong with it.
+-- Iterates over arrays of records until the input ends; then raises its error, if any.
 local function read(me)
     local n = api.stream_next(me.handle)
     if me.progress then me.progress(n <= 0) end
@@ -258,12 +257,12 @@ function Pipeline:each(call)
     local me = of(self, "each")
     if type(call) ~= "function" then error("each wants a function", 2) end
     me.used = true
-    -- Views keep the handle, and with it the memory that they read.
+    -- Views keep the handle alive, and with it the memory that they read.
     local state = { place = 0, n = 0, handle = me.handle }
     local meta = view(me.kind == "packets" and 1 or 2)(state)
     local count, place, limit = 0, 0, me.limit
     while limit ~= 0 do
-        -- Reading on ends all views: progress functions run after that.
+        -- Reading the next batch invalidates all views; progress functions run after that.
         state.n = 0
         local n = read(me)
         if not n then break end
@@ -303,7 +302,7 @@ function Pipeline:each(call)
     return count
 end
 
--- Goes on with a native verb until it is done; errors blame the caller at that level.
+-- Continues a native verb until it is done; errors are raised at the given level.
 local function finish(me, level)
     while true do
         local more = api.stream_step(me.handle)
@@ -319,7 +318,7 @@ local groups = {
     qclass = 9, rcode = 10, opcode = 11, id = 12, qr = 13,
 }
 
--- Adds up natively: a field, or 1 for each, by fields.
+-- Adds up a field natively, or 1 for each item, by fields.
 local function sum(me, verb, value, ...)
     local count = select("#", ...)
     local fields = ffi.new("uint8_t[8]")
@@ -360,7 +359,7 @@ end
 
 local Counts = {}
 
--- What was added up.
+-- The counts of a pipeline.
 local sums = setmetatable({}, { __mode = "k" })
 
 local function sums_of(self, verb)
@@ -369,7 +368,7 @@ local function sums_of(self, verb)
     return mine
 end
 
--- The first `n` rows, in order.
+-- The first `n` rows in order of count.
 local function top(mine, n)
     api.stream_total(mine.handle, n)
     local list = {}
@@ -381,7 +380,7 @@ local function top(mine, n)
     return list
 end
 
--- The count of a key, nil if there is none.
+-- The count of a key, nil if the key does not exist.
 local function count_of(mine, key)
     if not mine.by_key then
         mine.by_key = {}
@@ -392,12 +391,12 @@ local function count_of(mine, key)
 end
 
 local counts = {
-    -- Methods win: a key comes from traffic, and must not hide one.
+    -- Methods take precedence: a key comes from traffic and must not hide a method.
     __index = function(self, name) return Counts[name] or count_of(sums[self], name) end,
     __metatable = "counts",
 }
 
--- It lives as long as the pipeline's handle, which it keeps.
+-- The counts keep the pipeline's handle alive.
 local function counts_of(me)
     local self = setmetatable({}, counts)
     sums[self] = { handle = me.handle, rows = tonumber(api.stream_rows(me.handle)) }
@@ -509,7 +508,7 @@ local function write(self, verb, list, how, weights, seed)
     return counts
 end
 
--- What packets with changes are: their bytes, and what is stored with them in a capture.
+-- Changed packets: their bytes, and the fields that a capture stores with them.
 local changed = setmetatable({}, { __mode = "k" })
 local changed_packet = { __metatable = "changed packet" }
 function changed_packet.__index(packet, name)
@@ -527,9 +526,11 @@ local change_names = { src = true, dst = true, sport = true, dport = true, paylo
 local Packet = {}
 
 --- Makes a packet with changes, for a function of `pipeline:write`: `src` and `dst`, addresses of the same version of IP; `sport` and
--- `dport`, ports of TCP and UDP; `payload`, that of TCP or UDP, a string. Lengths and checksums are computed again, also where they were wrong; in
--- packets that the capture or fragmentation cut, checksums change as the addresses and ports do. `bytes` alone replaces the whole packet
--- as it is. The headers that ICMP errors quote, inner packets of tunnels, link layers and payloads keep what they have.
+-- `dport`, ports of TCP and UDP; `payload`, that of TCP or UDP, a string. Lengths and checksums are
+-- computed again, also where they were wrong; in packets that the capture or fragmentation cut,
+-- checksums change as the addresses and ports do. `bytes` alone replaces the whole packet as it is.
+-- Headers quoted in ICMP errors, inner packets of tunnels, link layers and payloads are not
+-- changed.
 --
 -- The result is a value that may be kept, with the fields `bytes`, `caplen` and `len`. What a packet cannot have (a port without TCP or
 -- UDP, an address without IP) is an error.
@@ -578,7 +579,7 @@ function Packet:with(changes)
 end
 inside.with = Packet.with
 
--- Writes what a function makes of each packet.
+-- Writes the result of a function for each packet.
 local function write_changed(self, path, call)
     local me = of(self, "write")
     if me.kind ~= "packets" then error("write stands before dns: it writes packets", 3) end
@@ -672,7 +673,8 @@ function Pipeline:split(paths, by, options)
     return counts
 end
 
--- Parts of the module that most scripts do without are read when one is asked for; in the sandbox before the script.
+-- Parts of the module that most scripts do not use are loaded at the first use; in the sandbox
+-- before the script.
 local parts = { analyze = "gannet.events", client = "gannet.client", respdiff = "gannet.respdiff" }
 local function part(name)
     inside.load(parts[name])()(gannet, problem, open, reporter, check_filter, check_options)

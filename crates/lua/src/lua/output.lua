@@ -1,11 +1,11 @@
--- Returns a function that writes what was printed, and returns why that failed, if it did.
--- A reader that closed a pipe has seen enough.
+-- Returns a function that flushes printed output, and returns the error if that fails. A reader
+-- that closed the pipe needs no more output; that is no error.
 local is_pipe = ...
 local EPIPE = 32
 local ffi = require("ffi")
 ffi.cdef([[int gannet_ferror(void *) __asm__("ferror");]])
 local out, flush, err, write = io.stdout, io.stdout.flush, io.stderr, io.stderr.write
--- A statically linked program may not find it: then only the last write counts.
+-- A statically linked program may not find the function: then only the last write is checked.
 local found, ferror = pcall(function() return ffi.C.gannet_ferror end)
 
 local function check()

@@ -1,4 +1,5 @@
--- gannet.respdiff: queries and answers for respdiff. Returns what makes it part of the module.
+-- gannet.respdiff: writes queries and answers for respdiff. Returns a function that adds it to the
+-- module.
 local _, inside = ...
 local api, ffi = inside.api.respdiffs, inside.ffi
 local setmetatable, type, error, tonumber, ipairs = setmetatable, type, error, tonumber, ipairs
@@ -64,7 +65,7 @@ return function(gannet, problem)
                 if type(answer[1]) ~= "string" or not seconds or not (seconds >= 0) then
                     error("an answer is { bytes, seconds }", 2)
                 end
-                -- The list keeps the string for as long as the program looks at it.
+                -- The list keeps the string alive while the program reads it.
                 to.bytes, to.len, to.seconds = answer[1], #answer[1], seconds
             end
         end

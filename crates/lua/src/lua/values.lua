@@ -1,8 +1,9 @@
--- Readers of packed values: those of events and those of rows. Returns functions that make them.
+-- Readers of the packed values of events and rows. Returns functions that create them.
 --
--- A reader gets the bytes, where the value begins, their number and the table that the value becomes part of; it
--- returns the value and where the next one begins. Bytes are checked before each read: scripts can reach the packed
--- text of a table, and whatever they put in its place is an error at most.
+-- A reader gets the bytes, the offset of the value, their length and the table that will contain
+-- the value; it returns the value and the offset of the next one. Bounds are checked before each
+-- read, because scripts can replace the packed bytes of a table: arbitrary bytes cause at most an
+-- error.
 local _, inside = ...
 local ffi, api = inside.ffi, inside.api
 local tonumber, error, type, setmetatable, rawget = tonumber, error, type, setmetatable, rawget
@@ -21,7 +22,7 @@ local function address(bytes)
     return str(buffer, api.address_text(bytes, buffer))
 end
 
--- Nanoseconds as seconds, cut to microseconds as in logs.
+-- Converts nanoseconds to seconds, truncated to microseconds as in logs.
 local function seconds(ns) return tonumber(ns / 1000) / 1e6 end
 
 local function read_bool(p, at, len)
@@ -41,7 +42,7 @@ local function read_double(p, at, len)
     local low, high = cast(U32, p + at)[0], cast(U32, p + at + 4)[0]
     local magnitude = high % 0x80000000
     if magnitude < 0x7ff00000 then return cast(F64, p + at)[0], at + 8 end
-    -- LuaJIT takes the bits of most NaNs for values of other types.
+    -- LuaJIT would interpret the bits of most NaNs as values of other types.
     if magnitude > 0x7ff00000 or low ~= 0 then return 0 / 0, at + 8 end
     return high == magnitude and 1 / 0 or -1 / 0, at + 8
 end
@@ -71,7 +72,7 @@ local function read_subnet(p, at, len)
     need(at, 17, len)
     local text = address(p + at)
     local width = p[at + 16]
-    -- Those of IPv4 count the 96 bits in front of an address.
+    -- Prefix lengths of IPv4 include the 96 bits before the address.
     if not find(text, ":", 1, true) then width = width - 96 end
     return text .. "/" .. width, at + 17
 end
@@ -86,7 +87,7 @@ local function read_conn_id(p, at, len)
     return id, at + 1
 end
 
--- A connection or file, by its index among those that the event mentions.
+-- A connection or file, by its index among those of the event.
 local function read_mentioned(what)
     return function(p, at, len, it)
         local index
@@ -169,7 +170,7 @@ local function record_of(text, at)
     end, at + 1
 end
 
--- The reader of a type that a description names from `at` on, and where the type ends.
+-- The reader of the type at offset `at` of a description, and the end of the type.
 function parse(text, at)
     local name = match(text, "^[%w_]+", at)
     local rest = at + #name
@@ -186,7 +187,7 @@ function parse(text, at)
     end, rest + #inner + 2
 end
 
--- Values of columns: those of eight bytes are in their slots, and behind the marks of elements.
+-- Values of columns: eight-byte values are stored in their slots, or after the marks of elements.
 local function read_seconds(p, at, len, mark)
     if mark == 1 then return read_time(p, at, len) end
     return read_double(p, at, len)
@@ -196,7 +197,7 @@ local words = {
     time = read_seconds, interval = read_seconds,
 }
 
--- Elements of lists: a mark, and the value unless it is unset.
+-- List elements: a mark, followed by the value unless it is unset.
 local function element_of(name)
     local read = words[name] or scalars[name == "bool" and name or name == "addr" and name or "string"]
     return function(p, at, len)
@@ -207,14 +208,15 @@ local function element_of(name)
     end
 end
 
--- Where the rest of a row has what a slot of a size and a place refers to, and the size.
+-- The offset in the variable part of a row that a slot with size and offset refers to, and the
+-- size.
 local function rest(p, slot, len)
     need(slot, 8, len)
     local size, place = cast(U32, p + slot)[0], cast(U32, p + slot + 4)[0]
     return cast(U32, p)[0] + place, size
 end
 
--- A slot whose last byte has its highest bit set contains the value.
+-- A slot whose last byte has its highest bit set contains the value itself.
 local function slot_text(p, slot, len)
     local last = p[slot + 7]
     if last >= 128 then return str(p + slot, last % 8) end
@@ -241,7 +243,7 @@ local function slot_list(name)
         local list, value = {}, nil
         for place = 1, count do
             value, at = element(p, at, len)
-            -- An element that is unset has its place all the same.
+            -- An unset element keeps its index.
             list[place] = value == nil and "-" or value
         end
         return list

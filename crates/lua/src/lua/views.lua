@@ -1,5 +1,5 @@
--- Views of packets and DNS messages: their fields, and that they end with their packet. Returns what makes
--- them, and the names of record types and response codes.
+-- Views of packets and DNS messages: their fields, and the check that their packet is still valid.
+-- Returns functions that create views, and the names of record types and response codes.
 local _, inside = ...
 local api, ffi, blame = inside.api, inside.ffi, inside.blame
 local rawget, error, tostring, tonumber, pairs = rawget, error, tostring, tonumber, pairs
@@ -14,7 +14,7 @@ local function address(bytes)
     return str(buffer, api.address_text(bytes, buffer))
 end
 
--- Fields of a packet: functions of its record.
+-- Fields of a packet, computed from its record.
 local packet_fields = {}
 -- Fields of a message.
 local message_fields = {}
@@ -153,8 +153,8 @@ message_fields.edns_options = function(r)
     return list
 end
 
--- A kind of view. Each reading pipeline has its own `now`: the number of the record that is looked
--- at, and where it lies. A view of another number is over.
+-- A kind of view. Each reading pipeline has its own `now`: the number and address of the current
+-- record. A view with another number is invalid.
 local function view_kind(what, fields, methods)
     local names = {}
     for name in pairs(fields) do names[#names + 1] = name end

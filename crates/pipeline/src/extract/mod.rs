@@ -1,8 +1,7 @@
-//! DNS messages out of packets: UDP, and TCP streams put in order.
+//! Extracts DNS messages from packets, over UDP and from reassembled TCP streams.
 //!
-//! An [`Extractor`] takes one packet after the other, of any link type, reassembles IP fragments
-//! and returns every complete [`Message`] to or from one of the DNS ports. Unused packets are
-//! counted in [`Skipped`].
+//! An [`Extractor`] receives packets of any link type in order, reassembles IP fragments and returns every complete
+//! [`Message`] to or from one of the DNS ports. Other packets are counted in [`Skipped`].
 
 mod streams;
 
@@ -21,81 +20,81 @@ use gannet_wire::protocol;
 
 use streams::Streams;
 
-/// Bytes of a DNS header (RFC 1035 §4.1.1); shorter data is no message.
+/// Size of a DNS header in bytes (RFC 1035 §4.1.1); shorter data is not a message.
 const HEADER: usize = 12;
 
-/// What carried a message.
+/// Transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// A datagram.
+    /// A UDP datagram.
     Udp,
-    /// A stream, where each message has its length before it (RFC 1035 §4.2.2).
+    /// A TCP stream, in which each message is prefixed with its length (RFC 1035 §4.2.2).
     Tcp,
 }
 
-/// One DNS message, borrowed from its packet or its stream.
+/// A DNS message, borrowed from its packet or stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// When its last byte was captured.
+    /// Capture time of its last byte.
     pub time: Time,
-    /// Sender.
+    /// Address and port of the sender.
     pub source: (Addr, u16),
-    /// Receiver.
+    /// Address and port of the receiver.
     pub destination: (Addr, u16),
-    /// What carried it.
+    /// Transport of the message.
     pub transport: Transport,
-    /// The message, without the length before it in a stream.
+    /// The message, without the length prefix of a stream.
     pub bytes: &'a [u8],
 }
 
 impl Message<'_> {
-    /// Whether it is a query.
+    /// Whether the message is a query.
     #[inline]
     pub fn is_query(&self) -> bool {
         is_query(self.bytes)
     }
 }
 
-/// Whether the message of these bytes is a query: QR is clear.
+/// Whether a message is a query: its QR bit is clear.
 #[inline]
 pub fn is_query(message: &[u8]) -> bool {
     message.get(2).is_some_and(|flags| flags & 0x80 == 0)
 }
 
-/// Counts of what was seen and not used.
+/// Counts of packets and messages that were not extracted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Packets that are no IP, no UDP or TCP, of other ports, or broken.
+    /// Packets that are not UDP or TCP over IP, of other ports, or malformed.
     pub packets: u64,
-    /// Messages of which the capture kept only a part.
-    pub cut: u64,
-    /// Payloads on a DNS port that are too short to be DNS; empty datagrams are among them.
-    pub no_dns: u64,
-    /// TCP streams that could not be followed: their start or a part was not captured, they are not
-    /// DNS, or there were too many at once.
+    /// Messages that are truncated in the capture.
+    pub truncated: u64,
+    /// Payloads on a DNS port that are too short for DNS, including empty datagrams.
+    pub not_dns: u64,
+    /// TCP streams that could not be parsed: their start or a part was not captured, they are not DNS, or a limit was
+    /// reached.
     pub streams: u64,
 }
 
-/// Finds DNS messages in packets.
+/// Extracts DNS messages from packets.
 #[derive(Debug)]
 pub struct Extractor {
     ports: Vec<u16>,
     fragments: Fragments,
     streams: Streams,
     skipped: Skipped,
-    /// A datagram that was put together.
-    whole: Vec<u8>,
+    /// Buffer for a reassembled datagram.
+    reassembled: Vec<u8>,
 }
 
 impl Extractor {
-    /// Looks at these ports of servers.
+    /// An extractor of messages to or from these ports.
     pub fn new(ports: &[u16]) -> Self {
         Self {
             ports: ports.to_vec(),
             fragments: Fragments::default(),
             streams: Streams::default(),
             skipped: Skipped::default(),
-            whole: Vec::new(),
+            reassembled: Vec::new(),
         }
     }
 
@@ -104,19 +103,19 @@ impl Extractor {
         self.skipped
     }
 
-    /// Takes a packet and hands out the messages it completes.
+    /// Processes a packet and calls `out` with the messages that it completes.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
-        match plain(&self.ports, packet, |_| true) {
-            Plain::Message(message) => out(&message),
-            Plain::Nothing => self.skipped.packets += 1,
-            Plain::More => self.layers(packet, out),
+        match classify(&self.ports, packet, |_| true) {
+            Classified::Message(message) => out(&message),
+            Classified::Nothing => self.skipped.packets += 1,
+            Classified::More => self.packet_with_layers(packet, out),
         }
     }
 
-    /// Takes packets of which [`plain`] said that there is more to them.
+    /// Processes packets for which [`classify`] returns [`Classified::More`].
     #[inline(never)]
-    fn layers(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
+    fn packet_with_layers(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
         let decoded = wire::decode(packet.link_type.0, packet.data, packet.wire_len);
         match &decoded {
             Ok(Decoded { contents: Contents::Datagram(datagram), .. }) => {
@@ -148,16 +147,18 @@ impl Extractor {
             self.skipped.packets += 1;
             return;
         }
-        let mut whole = std::mem::take(&mut self.whole);
-        whole.clear();
-        if self.fragments.add(time, &datagram.ip, &mut whole, |_| {}) {
-            match wire::datagram(&whole, whole.len() as u32, false) {
+        let mut reassembled = std::mem::take(&mut self.reassembled);
+        reassembled.clear();
+        if self.fragments.add(time, &datagram.ip, &mut reassembled, |_| {}) {
+            match wire::datagram(&reassembled, reassembled.len() as u32, false) {
                 // A reassembled datagram that claims to be a fragment is dropped.
-                Ok(whole) if whole.ip.fragment.is_none() => self.transport(time, &whole, out),
+                Ok(reassembled) if reassembled.ip.fragment.is_none() => {
+                    self.transport(time, &reassembled, out);
+                }
                 _ => self.skipped.packets += 1,
             }
         }
-        self.whole = whole;
+        self.reassembled = reassembled;
     }
 
     fn transport(
@@ -166,19 +167,21 @@ impl Extractor {
         Datagram { ip, transport }: &Datagram<'_>,
         out: &mut impl FnMut(&Message<'_>),
     ) {
-        let is_wanted = |port| self.ports.contains(&port);
+        let is_server_port = |port| self.ports.contains(&port);
         match transport {
-            wire::Transport::Udp(udp) if is_wanted(udp.src_port) || is_wanted(udp.dst_port) => {
-                // The length field is the sender's word; a shorter one leaves padding behind.
+            wire::Transport::Udp(udp)
+                if is_server_port(udp.src_port) || is_server_port(udp.dst_port) =>
+            {
+                // If the length field is less than the payload, the rest is padding.
                 let stated = usize::try_from(udp.stated_len()).ok().filter(|n| *n > 0);
                 let wanted =
                     stated.unwrap_or(udp.payload_len as usize).min(udp.payload_len as usize);
                 let Some(bytes) = udp.payload.get(..wanted) else {
-                    self.skipped.cut += 1;
+                    self.skipped.truncated += 1;
                     return;
                 };
                 if bytes.len() < HEADER {
-                    self.skipped.no_dns += 1;
+                    self.skipped.not_dns += 1;
                     return;
                 }
                 out(&Message {
@@ -189,7 +192,9 @@ impl Extractor {
                     bytes,
                 });
             }
-            wire::Transport::Tcp(tcp) if is_wanted(tcp.src_port) || is_wanted(tcp.dst_port) => {
+            wire::Transport::Tcp(tcp)
+                if is_server_port(tcp.src_port) || is_server_port(tcp.dst_port) =>
+            {
                 self.streams.segment(time, ip, tcp, &mut self.skipped, out);
             }
             _ => self.skipped.packets += 1,
@@ -197,69 +202,69 @@ impl Extractor {
     }
 }
 
-/// The result for a packet that needs no reassembly.
+/// The result of [`classify`].
 #[derive(Clone, Copy, Debug)]
-pub enum Plain<'a> {
-    /// A datagram with a message.
+pub enum Classified<'a> {
+    /// A datagram with a selected message.
     Message(Message<'a>),
-    /// Nothing for these ports, or nothing that is wanted.
+    /// A packet of other ports, or with a message that is not selected.
     Nothing,
-    /// It takes an [`Extractor`] to tell: a piece of a stream or of a datagram, or an unusual one.
+    /// A packet that an [`Extractor`] must process: of a stream, a fragment, or an unusual packet.
     More,
 }
 
-/// Looks at a packet by itself, which is enough for nearly all: whole datagrams that are no pieces. A
-/// message whose bytes are not wanted is nothing.
+/// Processes a packet without state, which suffices for complete datagrams, the majority. A message for which `selects`
+/// returns `false` is [`Classified::Nothing`].
 #[inline(always)]
-pub fn plain<'a>(
+pub fn classify<'a>(
     ports: &[u16],
     packet: &Packet<'a>,
-    wants: impl FnOnce(&[u8]) -> bool,
-) -> Plain<'a> {
+    selects: impl FnOnce(&[u8]) -> bool,
+) -> Classified<'a> {
     if packet.link_type == LinkType::ETHERNET
         && let Some((ip, _)) = wire::plain_ipv4(packet.data, packet.wire_len, false)
     {
-        return plain_ip(ports, packet.time, &ip, wants);
+        return classify_ip(ports, packet.time, &ip, selects);
     }
-    plain_other(ports, packet, wants)
+    classify_other(ports, packet, selects)
 }
 
-/// The same for packets other than plain IPv4 over Ethernet.
+/// Like [`classify`], for packets other than plain IPv4 over Ethernet.
 #[inline(never)]
-fn plain_other<'a>(
+fn classify_other<'a>(
     ports: &[u16],
     packet: &Packet<'a>,
-    wants: impl FnOnce(&[u8]) -> bool,
-) -> Plain<'a> {
+    selects: impl FnOnce(&[u8]) -> bool,
+) -> Classified<'a> {
     let decoded = wire::decode(packet.link_type.0, packet.data, packet.wire_len);
     match decoded.as_ref().ok().and_then(Decoded::datagram) {
         Some(datagram) if datagram.ip.fragment.is_none() => {
-            plain_ip(ports, packet.time, &datagram.ip, wants)
+            classify_ip(ports, packet.time, &datagram.ip, selects)
         }
-        _ => Plain::More,
+        _ => Classified::More,
     }
 }
 
 #[inline(always)]
-fn plain_ip<'a>(
+fn classify_ip<'a>(
     ports: &[u16],
     time: Time,
     ip: &Ip<'a>,
-    wants: impl FnOnce(&[u8]) -> bool,
-) -> Plain<'a> {
+    selects: impl FnOnce(&[u8]) -> bool,
+) -> Classified<'a> {
     let Some((&[a, b, c, d, e, f, _, _], bytes)) = ip.payload.split_first_chunk() else {
-        return Plain::More;
+        return Classified::More;
     };
     let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     let wanted = ports.iter().any(|port| *port == from || *port == to);
-    // A length that is not the datagram's, or a truncated one, is only counted.
+    // Truncated datagrams and those with a wrong length field are left to the extractor, which counts them.
     let is_whole = ip.is_complete() && u32::from(u16::from_be_bytes([e, f])) == ip.payload_len;
     match ip.protocol {
         protocol::UDP if wanted && is_whole && bytes.len() >= HEADER => {
-            if !wants(bytes) {
-                return Plain::Nothing;
+            if !selects(bytes) {
+                return Classified::Nothing;
             }
-            Plain::Message(Message {
+            Classified::Message(Message {
                 time,
                 source: (ip.src, from),
                 destination: (ip.dst, to),
@@ -267,8 +272,8 @@ fn plain_ip<'a>(
                 bytes,
             })
         }
-        protocol::UDP | protocol::TCP if !wanted => Plain::Nothing,
-        _ => Plain::More,
+        protocol::UDP | protocol::TCP if !wanted => Classified::Nothing,
+        _ => Classified::More,
     }
 }
 
@@ -312,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_the_ports_are_messages() {
+    fn datagrams_of_dns_ports_are_messages() {
         let mut e = Extractor::new(&[53]);
         let p = ip4(17, 1, 0, &udp(1000, 53, &QUERY));
         assert_eq!(take(&mut e, &p, p.len()), [QUERY]);
@@ -324,18 +329,18 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_cut_datagrams_are_counted() {
+    fn empty_and_truncated_datagrams_are_counted() {
         let mut e = Extractor::new(&[53]);
         let p = ip4(17, 1, 0, &udp(1000, 53, &[]));
         assert!(take(&mut e, &p, p.len()).is_empty());
         let p = ip4(17, 1, 0, &udp(1000, 53, &QUERY));
         assert!(take(&mut e, &p[..p.len() - 1], p.len()).is_empty());
         assert!(take(&mut e, &p[..10], p.len()).is_empty());
-        assert_eq!(e.skipped(), Skipped { packets: 1, cut: 1, no_dns: 1, streams: 0 });
+        assert_eq!(e.skipped(), Skipped { packets: 1, truncated: 1, not_dns: 1, streams: 0 });
     }
 
     #[test]
-    fn padding_behind_the_datagram_is_left_out() {
+    fn padding_after_the_datagram_is_ignored() {
         let mut e = Extractor::new(&[53]);
         let mut datagram = udp(1000, 53, &QUERY);
         datagram.extend_from_slice(b"pad");
@@ -344,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_put_together() {
+    fn fragments_are_reassembled() {
         let mut e = Extractor::new(&[53]);
         let datagram = udp(1000, 53, &QUERY);
         let (a, b) = datagram.split_at(16);

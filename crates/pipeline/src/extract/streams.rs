@@ -1,4 +1,4 @@
-//! DNS over TCP: streams in order, cut into messages.
+//! DNS over TCP: reassembles streams and splits them into messages.
 
 use std::collections::HashMap;
 
@@ -23,42 +23,44 @@ use super::Message;
 use super::Skipped;
 use super::Transport;
 
-/// Connections that are followed at once; at more, new ones are not.
+/// Maximum number of tracked connections; above it, new ones are skipped.
 const MAX_CONNECTIONS: usize = 65_536;
-/// Most bytes of unfinished messages; beyond, a stream that needs more is given up.
+/// Maximum number of buffered bytes; above it, a stream that needs more is abandoned.
 const MAX_BYTES: usize = 64 << 20;
-/// How often connections that are over are looked for, in packet time.
-const SWEEP: Interval = Interval::from_secs(30);
-/// A connection without a packet for so long is over.
-const IDLE: Interval = Interval::from_secs(300);
+/// Interval between removals of finished connections, in packet time.
+const SWEEP_INTERVAL: Interval = Interval::from_secs(30);
+/// Time without a packet after which a connection is finished.
+const IDLE_TIMEOUT: Interval = Interval::from_secs(300);
 
-/// The two ends, the lesser first: the same for both directions.
+/// Both endpoints, the lower one first, so that it is the same for both directions.
 type Key = ((Addr, u16), (Addr, u16));
 
-/// TCP connections on their way through a capture.
+/// Tracked TCP connections.
 #[derive(Debug)]
 pub(super) struct Streams {
-    connections: HashMap<Key, FollowedConnection, RandomState>,
+    connections: HashMap<Key, TrackedConnection, RandomState>,
     uids: UidSource,
     next_sweep: Time,
-    /// Bytes of unfinished messages.
-    held: usize,
+    /// Size of all incomplete messages, in bytes.
+    buffered_bytes: usize,
 }
 
 #[derive(Debug)]
-struct FollowedConnection {
+struct TrackedConnection {
     conn: Conn,
     tcp: Tcp,
     sides: Box<[Side; 2]>,
 }
 
-/// Data of one side that is not yet part of a message.
+/// State of one direction.
 #[derive(Debug, Default)]
 struct Side {
+    /// Bytes of an incomplete message.
     unfinished: Vec<u8>,
-    /// At least one message was found: message boundaries are known.
-    in_step: bool,
-    given_up: bool,
+    /// Whether a message was found, so that message boundaries are known.
+    is_synchronized: bool,
+    /// Whether the stream is not parsed any more.
+    is_abandoned: bool,
 }
 
 impl Default for Streams {
@@ -67,7 +69,7 @@ impl Default for Streams {
             connections: HashMap::default(),
             uids: UidSource::new(0),
             next_sweep: Time::from_secs(0),
-            held: 0,
+            buffered_bytes: 0,
         }
     }
 }
@@ -81,7 +83,7 @@ impl Streams {
         skipped: &mut Skipped,
         out: &mut impl FnMut(&Message<'_>),
     ) {
-        self.sweep(time);
+        self.remove_finished(time);
         let (a, b) = ((ip.src, segment.src_port), (ip.dst, segment.dst_port));
         let key = if a <= b { (a, b) } else { (b, a) };
         let known = self.connections.contains_key(&key);
@@ -91,16 +93,21 @@ impl Streams {
         }
         let id = ConnId { orig_h: a.0, orig_p: a.1, resp_h: b.0, resp_p: b.1 };
         let uid = self.uids.connection(0, 0);
-        let fresh = || FollowedConnection {
+        let fresh = || TrackedConnection {
             conn: Conn::new(uid, id, Proto::Tcp, ip.protocol, time),
             tcp: Tcp::new(time, &Delays::DEFAULT),
             sides: Box::default(),
         };
         let f = self.connections.entry(key).or_insert_with(fresh);
-        let mut listener =
-            Listener { time, sides: &mut f.sides, held: &mut self.held, skipped, out };
+        let mut listener = Listener {
+            time,
+            sides: &mut f.sides,
+            buffered_bytes: &mut self.buffered_bytes,
+            skipped,
+            out,
+        };
         if known && f.tcp.is_reuse(&mut f.conn, time, segment, &Delays::DEFAULT, &mut listener) {
-            listener.drop_both();
+            listener.discard_both();
             (f.conn, f.tcp) = (fresh().conn, Tcp::new(time, &Delays::DEFAULT));
         }
         let from = if (f.conn.id.orig_h, f.conn.id.orig_p) == a { Dir::Orig } else { Dir::Resp };
@@ -108,58 +115,58 @@ impl Streams {
         f.conn.last = time;
     }
 
-    /// Forgets connections that are over.
-    fn sweep(&mut self, now: Time) {
+    /// Removes finished connections.
+    fn remove_finished(&mut self, now: Time) {
         if now < self.next_sweep && self.connections.len() < MAX_CONNECTIONS {
             return;
         }
         let full = self.connections.len() >= MAX_CONNECTIONS;
-        if full && now + SWEEP < self.next_sweep + Interval::from_secs(1) {
-            // Swept within this second: a full table is not searched for every packet.
+        if full && now + SWEEP_INTERVAL < self.next_sweep + Interval::from_secs(1) {
+            // The last removal was within this second: do not search a full table for every packet.
             return;
         }
-        self.next_sweep = now + SWEEP;
-        let held = &mut self.held;
+        self.next_sweep = now + SWEEP_INTERVAL;
+        let buffered_bytes = &mut self.buffered_bytes;
         self.connections.retain(|_, f| {
-            let over =
-                f.conn.last + IDLE < now || f.tcp.is_over(&f.conn, now, now, &Delays::DEFAULT);
+            let over = f.conn.last + IDLE_TIMEOUT < now
+                || f.tcp.is_over(&f.conn, now, now, &Delays::DEFAULT);
             if over {
-                *held -= f.sides.iter().map(|s| s.unfinished.len()).sum::<usize>();
+                *buffered_bytes -= f.sides.iter().map(|s| s.unfinished.len()).sum::<usize>();
             }
             !over
         });
     }
 }
 
-/// Cuts what arrives into messages.
+/// Splits the data of a connection into messages.
 struct Listener<'a, F> {
     time: Time,
     sides: &'a mut [Side; 2],
-    held: &'a mut usize,
+    buffered_bytes: &'a mut usize,
     skipped: &'a mut Skipped,
     out: &'a mut F,
 }
 
 impl<F: FnMut(&Message<'_>)> Listener<'_, F> {
-    fn give_up(&mut self, from: Dir) {
+    fn abandon(&mut self, from: Dir) {
         let side = &mut self.sides[from.index()];
-        *self.held -= side.unfinished.len();
-        if !side.given_up {
+        *self.buffered_bytes -= side.unfinished.len();
+        if !side.is_abandoned {
             self.skipped.streams += 1;
         }
-        *side = Side { given_up: true, ..Side::default() };
+        *side = Side { is_abandoned: true, ..Side::default() };
     }
 
-    fn drop_both(&mut self) {
+    fn discard_both(&mut self) {
         for side in self.sides.iter_mut() {
-            *self.held -= side.unfinished.len();
+            *self.buffered_bytes -= side.unfinished.len();
             *side = Side::default();
         }
     }
 
-    /// Hands out the whole messages of `data`; how many bytes they were, or nothing where the
-    /// stream cannot be DNS.
-    fn cut(&mut self, conn: &Conn, from: Dir, data: &[u8]) -> Option<usize> {
+    /// Calls `out` with the complete messages in `data`; returns their size in bytes, or `None` if the stream cannot be
+    /// DNS.
+    fn split_messages(&mut self, conn: &Conn, from: Dir, data: &[u8]) -> Option<usize> {
         let (orig, resp) = ((conn.id.orig_h, conn.id.orig_p), (conn.id.resp_h, conn.id.resp_p));
         let (source, destination) = if from.is_orig() { (orig, resp) } else { (resp, orig) };
         let mut at = 0;
@@ -167,11 +174,11 @@ impl<F: FnMut(&Message<'_>)> Listener<'_, F> {
             let len = usize::from(u16::from_be_bytes([a, b]));
             let side = &mut self.sides[from.index()];
             let rest = &data[at + 2..];
-            if len < HEADER || (!side.in_step && conn.is_partial() && !is_plausible(rest)) {
+            if len < HEADER || (!side.is_synchronized && conn.is_partial() && !is_plausible(rest)) {
                 return None;
             }
             let Some(bytes) = rest.get(..len) else { break };
-            side.in_step = true;
+            side.is_synchronized = true;
             let transport = Transport::Tcp;
             (self.out)(&Message { time: self.time, source, destination, transport, bytes });
             at += 2 + len;
@@ -180,7 +187,7 @@ impl<F: FnMut(&Message<'_>)> Listener<'_, F> {
     }
 }
 
-/// Whether a stream whose start is missing may be cut here: few questions, Z bit clear.
+/// Whether a message may begin here in a stream without its start: at most one question, and the Z bit is clear.
 fn is_plausible(message: &[u8]) -> bool {
     match message.get(..6) {
         Some(m) => m[3] & 0x40 == 0 && m[4] == 0 && m[5] <= 1,
@@ -191,35 +198,36 @@ fn is_plausible(message: &[u8]) -> bool {
 impl<F: FnMut(&Message<'_>)> Consumer for Listener<'_, F> {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         let side = &mut self.sides[from.index()];
-        if side.given_up {
+        if side.is_abandoned {
             return;
         }
         let mut unfinished = std::mem::take(&mut side.unfinished);
         let before = unfinished.len();
         let used = if unfinished.is_empty() {
-            self.cut(conn, from, data).map(|used| unfinished.extend_from_slice(&data[used..]))
+            self.split_messages(conn, from, data)
+                .map(|used| unfinished.extend_from_slice(&data[used..]))
         } else {
             unfinished.extend_from_slice(data);
-            self.cut(conn, from, &unfinished).map(|used| drop(unfinished.drain(..used)))
+            self.split_messages(conn, from, &unfinished).map(|used| drop(unfinished.drain(..used)))
         };
         let now = unfinished.len();
-        *self.held = *self.held - before + now;
+        *self.buffered_bytes = *self.buffered_bytes - before + now;
         self.sides[from.index()].unfinished = unfinished;
-        if used.is_none() || *self.held > MAX_BYTES {
-            self.give_up(from);
+        if used.is_none() || *self.buffered_bytes > MAX_BYTES {
+            self.abandon(from);
         }
     }
 
     fn gap(&mut self, _: &mut Conn, from: Dir, _: u64, _: u64) {
-        // Where the next message starts cannot be known.
-        self.give_up(from);
+        // The start of the next message is not known.
+        self.abandon(from);
     }
 
     fn end(&mut self, _: &mut Conn, from: Dir) {
         let side = &mut self.sides[from.index()];
         if !side.unfinished.is_empty() {
-            self.skipped.cut += 1;
-            *self.held -= side.unfinished.len();
+            self.skipped.truncated += 1;
+            *self.buffered_bytes -= side.unfinished.len();
             side.unfinished = Vec::new();
         }
     }
@@ -273,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_cut_at_their_lengths_wherever_segments_end() {
+    fn messages_are_split_at_their_lengths_for_any_segments() {
         let stream = framed(&[query(1), query(2), query(3)]);
         for cut in 1..stream.len() {
             let mut e = Extractor::new(&[53]);
@@ -281,12 +289,12 @@ mod tests {
             let mut got = segment(&mut e, 100, ACK, &stream[..cut]);
             got.extend(segment(&mut e, 100 + cut as u32, ACK, &stream[cut..]));
             assert_eq!(got, [query(1), query(2), query(3)], "cut at {cut}");
-            assert_eq!(e.streams.held, 0);
+            assert_eq!(e.streams.buffered_bytes, 0);
         }
     }
 
     #[test]
-    fn segments_may_come_in_any_order() {
+    fn segments_may_arrive_in_any_order() {
         let mut e = Extractor::new(&[53]);
         let stream = framed(&[query(1), query(2)]);
         segment(&mut e, 99, SYN, &[]);
@@ -295,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_seen_from_its_middle_is_used_where_it_makes_sense() {
+    fn a_stream_without_its_start_is_used_if_it_is_plausible() {
         let mut e = Extractor::new(&[53]);
         assert_eq!(segment(&mut e, 100, ACK, &framed(&[query(1)])), [query(1)]);
         let mut e = Extractor::new(&[53]);
@@ -304,16 +312,16 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_never_ends_is_counted() {
+    fn an_incomplete_message_is_counted() {
         let mut e = Extractor::new(&[53]);
         segment(&mut e, 99, SYN, &[]);
         assert!(segment(&mut e, 100, ACK | FIN, &framed(&[query(1)])[..9]).is_empty());
-        assert_eq!(e.skipped(), Skipped { cut: 1, ..Skipped::default() });
-        assert_eq!(e.streams.held, 0);
+        assert_eq!(e.skipped(), Skipped { truncated: 1, ..Skipped::default() });
+        assert_eq!(e.streams.buffered_bytes, 0);
     }
 
     #[test]
-    fn the_same_ports_again_are_another_stream() {
+    fn reused_ports_are_another_stream() {
         let mut e = Extractor::new(&[53]);
         segment(&mut e, 99, SYN, &[]);
         assert!(segment(&mut e, 100, ACK, &framed(&[query(1)])[..9]).is_empty());

@@ -18,7 +18,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A value: one of these.
+    /// A value: exactly one of the fields is set.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Entry<'a> = "bittorrent_benc_value" {
         /// A number.
@@ -32,31 +32,31 @@ gannet_event::record! {
     }
 }
 
-/// What a text begins with.
+/// Result of parsing the beginning of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// A dictionary.
+    /// A complete dictionary.
     Whole(Dictionary<'a>),
-    /// The begin of one.
-    Begin,
-    /// Something else: why, as Zeek says it.
+    /// An incomplete dictionary: more bytes are needed.
+    Incomplete,
+    /// Not a dictionary, with the reason in Zeek's words.
     Malformed(&'static str),
 }
 
 /// A dictionary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dictionary<'a> {
-    /// The peers that its string `peers` has (BEP 23).
+    /// The peers in the value of the key `peers`, in the compact form of BEP 23.
     pub peers: Vec<Peer>,
-    /// Its other entries, in order, each name once.
+    /// All other entries in order of first appearance, without duplicate keys; the last value counts.
     pub entries: Vec<(&'a [u8], Entry<'a>)>,
-    /// Its bytes.
+    /// Length of the dictionary, in bytes.
     pub len: usize,
 }
 
 const INVALID: &str = "BitTorrentTracker: no valid bencoding";
 
-/// A dictionary or list that is open: the kind, and how many values it has so far.
+/// A dictionary or list that has not ended yet: its kind (`d` or `l`), and the number of its items so far.
 struct Open {
     kind: u8,
     count: usize,
@@ -64,28 +64,28 @@ struct Open {
 
 impl Open {
     /// Whether the next value is a key.
-    fn wants_key(&self) -> bool {
+    fn expects_key(&self) -> bool {
         self.kind == b'd' && self.count.is_multiple_of(2)
     }
 }
 
-/// Parses a dictionary. A text that is cut is its begin, unless it is malformed already.
+/// Parses the dictionary at the start of a text. A truncated text is incomplete unless its part is malformed.
 pub fn parse(text: &[u8]) -> Parsed<'_> {
     let mut open: Vec<Open> = Vec::new();
     let mut found = Dictionary::default();
-    // The key of the dictionary whose value comes next, and where that begins.
+    // The last key of the outer dictionary, and the offset of the nested value that has begun.
     let (mut key, mut begin) = (None, 0);
     let mut at = 0;
     while let Some(byte) = text.get(at) {
-        let wants_key = open.last().map(Open::wants_key);
-        // A value of the dictionary itself, if it is whole.
+        let expects_key = open.last().map(Open::expects_key);
+        // A complete value, of the outer dictionary or of a nested one.
         let mut value = None;
         match byte {
             b'd' | b'l' => {
-                match (byte, wants_key) {
-                    (b'l', None) => return first("l"),
-                    (b'd', Some(true)) => return key_is("a directory"),
-                    (_, Some(true)) => return key_is("a list"),
+                match (byte, expects_key) {
+                    (b'l', None) => return invalid_first("l"),
+                    (b'd', Some(true)) => return invalid_key("a directory"),
+                    (_, Some(true)) => return invalid_key("a list"),
                     _ => {}
                 }
                 if open.len() == 1 {
@@ -96,20 +96,20 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
                 continue;
             }
             b'i' => {
-                match wants_key {
-                    None => return first("i"),
-                    Some(true) => return key_is("an int"),
+                match expects_key {
+                    None => return invalid_first("i"),
+                    Some(true) => return invalid_key("an int"),
                     Some(false) => {}
                 }
                 let rest = &text[at + 1..];
                 let sign = usize::from(rest.starts_with(b"-"));
                 let digits = rest[sign..].iter().take_while(|b| b.is_ascii_digit()).count();
                 match rest.get(sign + digits) {
-                    None => return Parsed::Begin,
+                    None => return Parsed::Incomplete,
                     Some(b'e') if digits > 0 => {}
                     Some(_) => return Parsed::Malformed(INVALID),
                 }
-                // As in Zeek, 32 bits of it.
+                // As in Zeek, numbers are truncated to 32 bits.
                 value = Some(Entry {
                     i: Some(i64::from(number(&rest[..sign + digits]) as i32)),
                     ..Entry::default()
@@ -117,26 +117,26 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
                 at += sign + digits + 2;
             }
             b'0'..=b'9' => {
-                let Some(wants_key) = wants_key else { return first("[0-9]") };
+                let Some(expects_key) = expects_key else { return invalid_first("[0-9]") };
                 let digits = text[at..].iter().take_while(|b| b.is_ascii_digit()).count();
                 match text.get(at + digits) {
-                    None => return Parsed::Begin,
+                    None => return Parsed::Incomplete,
                     Some(b':') => {}
                     Some(_) => return Parsed::Malformed(INVALID),
                 }
-                // As in Zeek, lengths have 32 bits.
+                // As in Zeek, lengths are truncated to 32 bits.
                 let len = number(&text[at..at + digits]) as u32 as usize;
-                let behind = &text[at + digits + 1..];
-                let Some(string) = behind.get(..len) else { return Parsed::Begin };
+                let rest = &text[at + digits + 1..];
+                let Some(string) = rest.get(..len) else { return Parsed::Incomplete };
                 at += digits + 1 + len;
-                if open.len() == 1 && wants_key {
+                if open.len() == 1 && expects_key {
                     key = Some(string);
                 } else {
                     value = Some(Entry { s: Some(string), ..Entry::default() });
                 }
             }
             b'e' => {
-                let Some(last) = open.pop() else { return first("e") };
+                let Some(last) = open.pop() else { return invalid_first("e") };
                 if last.kind == b'd' && !last.count.is_multiple_of(2) {
                     let odd = "BitTorrentTracker: directory has an odd count of members";
                     return Parsed::Malformed(odd);
@@ -163,11 +163,11 @@ pub fn parse(text: &[u8]) -> Parsed<'_> {
             last.count += 1;
         }
     }
-    Parsed::Begin
+    Parsed::Incomplete
 }
 
-/// A text that begins like this is no dictionary.
-fn first(what: &str) -> Parsed<'static> {
+/// The error of a text whose first character is not that of a dictionary.
+fn invalid_first(what: &str) -> Parsed<'static> {
     Parsed::Malformed(match what {
         "l" => "BitTorrentTracker: not a bencoded directory (first char: l)",
         "i" => "BitTorrentTracker: not a bencoded directory (first char: i)",
@@ -176,7 +176,8 @@ fn first(what: &str) -> Parsed<'static> {
     })
 }
 
-fn key_is(what: &str) -> Parsed<'static> {
+/// The error of a dictionary key that is not a string.
+fn invalid_key(what: &str) -> Parsed<'static> {
     Parsed::Malformed(match what {
         "a directory" => "BitTorrentTracker: directory key is not a string but a directory",
         "a list" => "BitTorrentTracker: directory key is not a string but a list",
@@ -184,7 +185,7 @@ fn key_is(what: &str) -> Parsed<'static> {
     })
 }
 
-/// A number of digits, with a sign or without.
+/// Parses digits with an optional minus sign.
 fn number(text: &[u8]) -> i64 {
     let (sign, digits) = match text {
         [b'-', digits @ ..] => (-1, digits),
@@ -251,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn the_begin_of_one_is_no_fault() {
+    fn truncated_dictionaries_are_incomplete() {
         for n in 0..TEXT.len() {
-            assert_eq!(parse(&TEXT[..n]), Parsed::Begin, "{n}");
+            assert_eq!(parse(&TEXT[..n]), Parsed::Incomplete, "{n}");
         }
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_have_reasons() {
         for (text, end) in [
             (&b"le"[..], "(first char: l)"),
             (b"i1e", "(first char: i)"),
@@ -279,12 +280,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(data: Vec<u8>) {
+        fn any_bytes_are_parsed(data: Vec<u8>) {
             parse(&data);
         }
 
         #[test]
-        fn any_words_are_read(words in proptest::collection::vec("d|l|e|i-?[0-9]*e|[0-9]:|[0-9]{12}:|a", 0..30)) {
+        fn any_tokens_are_parsed(words in proptest::collection::vec("d|l|e|i-?[0-9]*e|[0-9]:|[0-9]{12}:|a", 0..30)) {
             parse(words.concat().as_bytes());
         }
     }

@@ -8,27 +8,27 @@ use gannet_event::TableOf;
 use super::bencode::Entry;
 use super::bencode::Peer;
 
-/// Fields of HTTP by their names. As in Zeek, none are kept.
+/// Header fields by name. As in Zeek, the table is always empty.
 pub type Headers<'a> = TableOf<&'a [u8], &'a [u8]>;
 
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Bittorrent);
 
-    /// A peer begins.
+    /// A peer sends a handshake.
     pub struct BittorrentPeerHandshake<'a> = "bittorrent_peer_handshake", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Bits of extensions.
+        /// The reserved bytes, whose bits announce extensions.
         reserved: &'a [u8] = "reserved",
-        /// Hash of the description of the torrent.
+        /// SHA-1 hash of the info dictionary, which identifies the torrent.
         info_hash: &'a [u8] = "info_hash",
-        /// The peer.
+        /// Identifier of the peer.
         peer_id: &'a [u8] = "peer_id",
     }
 
-    /// A peer keeps the connection open.
+    /// A peer sends a keep-alive message.
     pub struct BittorrentPeerKeepAlive = "bittorrent_peer_keep_alive", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -36,7 +36,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A peer stops sending blocks.
+    /// A peer chokes the other: it does not answer requests for blocks.
     pub struct BittorrentPeerChoke = "bittorrent_peer_choke", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -44,7 +44,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A peer sends blocks on request.
+    /// A peer unchokes the other: it answers requests for blocks.
     pub struct BittorrentPeerUnchoke = "bittorrent_peer_unchoke", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -52,7 +52,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A peer wants blocks.
+    /// A peer is interested in blocks of the other.
     pub struct BittorrentPeerInterested = "bittorrent_peer_interested", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -60,7 +60,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A peer wants no blocks.
+    /// A peer is not interested in blocks of the other.
     pub struct BittorrentPeerNotInterested = "bittorrent_peer_not_interested", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -88,7 +88,7 @@ gannet_event::events! {
         bitfield: &'a [u8] = "bitfield",
     }
 
-    /// A peer asks for a block.
+    /// A peer requests a block.
     pub struct BittorrentPeerRequest = "bittorrent_peer_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -96,9 +96,9 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Index of the piece.
         index: u32 = "index",
-        /// First byte within the piece.
+        /// Offset of the block within the piece, in bytes.
         begin: u32 = "begin",
-        /// Number of bytes.
+        /// Length of the block, in bytes.
         length: u32 = "length",
     }
 
@@ -110,13 +110,13 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Index of the piece.
         index: u32 = "index",
-        /// First byte within the piece.
+        /// Offset of the block within the piece, in bytes.
         begin: u32 = "begin",
-        /// Number of bytes.
+        /// Length of the block, in bytes.
         piece_length: u32 = "piece_length",
     }
 
-    /// A peer does not ask for a block any more.
+    /// A peer cancels a request for a block.
     pub struct BittorrentPeerCancel = "bittorrent_peer_cancel", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -124,9 +124,9 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Index of the piece.
         index: u32 = "index",
-        /// First byte within the piece.
+        /// Offset of the block within the piece, in bytes.
         begin: u32 = "begin",
-        /// Number of bytes.
+        /// Length of the block, in bytes.
         length: u32 = "length",
     }
 
@@ -140,69 +140,69 @@ gannet_event::events! {
         listen_port: Port = "listen_port",
     }
 
-    /// A message of another kind.
+    /// A peer sends a message of an unknown type.
     pub struct BittorrentPeerUnknown<'a> = "bittorrent_peer_unknown", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Its kind.
+        /// Type of the message.
         message_id: u64 = "message_id",
-        /// What follows that.
+        /// Payload after the type.
         data: &'a [u8] = "data",
     }
 
-    /// Messages of a side end, since one of them is malformed.
+    /// A message is malformed; no more messages of this side are analyzed.
     pub struct BittorrentPeerWeird<'a> = "bittorrent_peer_weird", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// The fault.
+        /// Description of the error.
         msg: &'a [u8] = "msg",
     }
 
-    /// A client asks a tracker.
+    /// A client sends a request to a tracker.
     pub struct BtTrackerRequest<'a> = "bt_tracker_request", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// What for.
+        /// Requested URI.
         uri: &'a [u8] = "uri",
-        /// Fields of the request; none are kept.
+        /// Header fields; always empty.
         headers: Headers<'a> = "headers",
     }
 
-    /// A tracker answers.
+    /// A tracker sends a response with status 200.
     pub struct BtTrackerResponse<'a> = "bt_tracker_response", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Status of the response: 200.
         status: u64 = "status",
-        /// Fields of the response; none are kept.
+        /// Header fields; always empty.
         headers: Headers<'a> = "headers",
         /// The peers.
         peers: SetOf<Peer> = "peers",
-        /// Everything else that the dictionary has.
+        /// All other entries of the dictionary.
         benc: TableOf<&'a [u8], Entry<'a>> = "benc",
     }
 
-    /// A tracker answers with another status than 200.
+    /// A tracker sends a response with a status other than 200.
     pub struct BtTrackerResponseNotOk<'a> = "bt_tracker_response_not_ok", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Status of the response.
         status: u64 = "status",
-        /// Fields of the response; none are kept.
+        /// Header fields; always empty.
         headers: Headers<'a> = "headers",
     }
 
-    /// Something unexpected.
+    /// A client sends unexpected data after a request.
     pub struct BtTrackerWeird<'a> = "bt_tracker_weird", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// What.
+        /// Description, with the data.
         msg: &'a [u8] = "msg",
     }
 }

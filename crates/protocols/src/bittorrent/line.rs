@@ -1,48 +1,49 @@
-//! Lines of requests and responses.
+//! Parsing of the lines of HTTP requests and responses.
 
-/// The next line of a buffer, and where the one behind it begins. A NUL ends what can be read.
+/// Returns the first line of a buffer, and the offset of the line after it. A NUL before the line end makes the rest
+/// of the buffer unreadable: the result is `None`.
 pub(super) fn next(data: &[u8]) -> Option<(&[u8], usize)> {
     let end = memchr::memchr2(b'\n', 0, data).filter(|end| data[*end] == b'\n')?;
     let line = &data[..end];
-    // As in Zeek, what follows the last CR does not count.
+    // As in Zeek, the line ends at its last CR.
     let text = memchr::memrchr(b'\r', line).map_or(line, |cr| &line[..cr]);
     Some((text, end + 1))
 }
 
-fn blank(byte: u8) -> bool {
+fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// How many bytes at the begin are of a kind.
-fn run(text: &[u8], is: impl Fn(u8) -> bool) -> usize {
+/// Number of leading bytes that `is` accepts.
+fn prefix_len(text: &[u8], is: impl Fn(u8) -> bool) -> usize {
     text.iter().position(|b| !is(*b)).unwrap_or(text.len())
 }
 
-/// The line of a request.
+/// A request line with the method GET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Get<'a> {
     pub(super) uri: &'a [u8],
-    /// Whether the connection goes on, if the version is given.
-    pub(super) keeps: Option<bool>,
+    /// Whether the connection is persistent by default, if the line has a version.
+    pub(super) keep_alive: Option<bool>,
 }
 
 impl<'a> Get<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let (method, rest) = line.split_at_checked(3)?;
-        let gap = run(rest, blank);
+        let gap = prefix_len(rest, is_blank);
         let rest = &rest[gap..];
         if !method.eq_ignore_ascii_case(b"GET") || gap == 0 || rest.is_empty() {
             return None;
         }
-        let (uri, behind) = rest.split_at(run(rest, |b| !blank(b)));
-        let version = &behind[run(behind, blank)..];
+        let (uri, rest_after_uri) = rest.split_at(prefix_len(rest, |b| !is_blank(b)));
+        let version = &rest_after_uri[prefix_len(rest_after_uri, is_blank)..];
         let version = version.split_at_checked(5).filter(|(name, number)| {
             let is_number = !number.is_empty() && number.iter().all(|b| is_version(*b));
             name.eq_ignore_ascii_case(b"HTTP/") && is_number
         });
         Some(match version {
-            Some((_, number)) => Self { uri, keeps: Some(number.ends_with(b"1")) },
-            None => Self { uri: rest, keeps: None },
+            Some((_, number)) => Self { uri, keep_alive: Some(number.ends_with(b"1")) },
+            None => Self { uri: rest, keep_alive: None },
         })
     }
 }
@@ -51,23 +52,23 @@ fn is_version(byte: u8) -> bool {
     byte.is_ascii_digit() || byte == b'.'
 }
 
-/// The status of a response; 0 if it is no number.
+/// Parses a status line. Returns the status code, or 0 if it has no digits.
 pub(super) fn status(line: &[u8]) -> Option<u64> {
     let (name, rest) = line.split_at_checked(5)?;
-    let rest = &rest[run(rest, is_version)..];
+    let rest = &rest[prefix_len(rest, is_version)..];
     let number = rest.strip_prefix(b" ").filter(|_| name.eq_ignore_ascii_case(b"HTTP/"))?;
-    let number = &number[run(number, |b| b.is_ascii_whitespace())..];
-    let digits = &number[..run(number, |b| b.is_ascii_digit())];
+    let number = &number[prefix_len(number, |b| b.is_ascii_whitespace())..];
+    let digits = &number[..prefix_len(number, |b| b.is_ascii_digit())];
     let digit = |sum: u64, b: &u8| sum.saturating_mul(10).saturating_add(u64::from(b - b'0'));
     Some(digits.iter().fold(0, digit))
 }
 
-/// Name and value of a field.
+/// Splits a header line into name and value.
 pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = run(line, |b| b != b':' && !blank(b));
+    let end = prefix_len(line, |b| b != b':' && !is_blank(b));
     let (name, rest) = line.split_at(end);
     let value = rest.strip_prefix(b":").filter(|_| !name.is_empty())?;
-    Some((name, &value[run(value, |b| b == b' ')..]))
+    Some((name, &value[prefix_len(value, |b| b == b' ')..]))
 }
 
 #[cfg(test)]
@@ -83,8 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn requests_name_what_they_are_for() {
-        let get = |line, uri, keeps| assert_eq!(Get::parse(line), Some(Get { uri, keeps }));
+    fn requests_have_a_uri() {
+        let get =
+            |line, uri, keep_alive| assert_eq!(Get::parse(line), Some(Get { uri, keep_alive }));
         get(b"GET /a HTTP/1.1", b"/a", Some(true));
         get(b"get \t/a  http/1.0", b"/a", Some(false));
         get(b"GET /a HTTP/1.1 x", b"/a HTTP/1.1 x", None);

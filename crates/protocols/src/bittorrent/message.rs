@@ -2,28 +2,28 @@
 
 use std::fmt;
 
-/// Bytes of a handshake.
-pub(super) const HANDSHAKE: usize = 68;
+/// Length of a handshake, in bytes.
+pub(super) const HANDSHAKE_LEN: usize = 68;
 
-/// Bytes before a message: its length.
-pub(super) const PREFIX: usize = 4;
+/// Size of the length field before a message, in bytes.
+pub(super) const LENGTH_PREFIX: usize = 4;
 
-/// Most bytes of a message, without its length.
-pub(super) const MAX_MESSAGE: u32 = 0x4_0000;
+/// Maximum length of a message without its length field, in bytes.
+pub(super) const MAX_MESSAGE_LEN: u32 = 0x4_0000;
 
-/// What begins each direction.
+/// The handshake that begins each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake<'a> {
-    /// Bits of extensions.
+    /// The reserved bytes, whose bits announce extensions.
     pub reserved: &'a [u8],
-    /// Hash of the description of the torrent.
+    /// SHA-1 hash of the info dictionary, which identifies the torrent.
     pub info_hash: &'a [u8],
-    /// The peer.
+    /// Identifier of the peer.
     pub peer_id: &'a [u8],
 }
 
 impl<'a> Handshake<'a> {
-    /// Whether the data may begin a handshake.
+    /// Whether the data is a prefix of a handshake or begins with one.
     pub fn may_begin(data: &[u8]) -> bool {
         let begin = b"\x13BitTorrent protocol";
         let len = begin.len().min(data.len());
@@ -35,81 +35,81 @@ impl<'a> Handshake<'a> {
         if !Self::may_begin(data) {
             return None;
         }
-        let (reserved, rest) = data.get(20..HANDSHAKE)?.split_at(8);
+        let (reserved, rest) = data.get(20..HANDSHAKE_LEN)?.split_at(8);
         let (info_hash, peer_id) = rest.split_at(20);
         Some(Self { reserved, info_hash, peer_id })
     }
 }
 
-/// A part of a piece of the torrent.
+/// A block: a part of a piece of the torrent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Index of the piece.
     pub index: u32,
-    /// First byte within the piece.
+    /// Offset of the block within the piece, in bytes.
     pub begin: u32,
-    /// Number of bytes.
+    /// Length of the block, in bytes.
     pub length: u32,
 }
 
-/// A message.
+/// A message between peers (BEP 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The connection stays open.
+    /// Empty message that keeps the connection open.
     KeepAlive,
-    /// The sender does not send blocks.
+    /// The sender does not answer requests for blocks.
     Choke,
-    /// The sender sends blocks.
+    /// The sender answers requests for blocks.
     Unchoke,
-    /// The sender wants blocks.
+    /// The sender is interested in blocks.
     Interested,
-    /// The sender wants no blocks.
+    /// The sender is not interested in blocks.
     NotInterested,
-    /// The sender has a piece, of this index.
+    /// The sender has the piece with this index.
     Have(u32),
     /// The pieces that the sender has: a bit for each.
     Bitfield(&'a [u8]),
-    /// The sender asks for a block.
+    /// The sender requests a block.
     Request(Block),
-    /// A block follows.
+    /// The header of a block whose bytes follow.
     Piece(Block),
-    /// The sender does not ask for the block any more.
+    /// The sender cancels its request for a block.
     Cancel(Block),
     /// The port of the sender's DHT (BEP 5).
     Port(u16),
-    /// Another message.
+    /// A message of an unknown type.
     Unknown {
-        /// Its kind.
+        /// Type of the message.
         id: u8,
-        /// What follows that.
+        /// Payload after the type.
         data: &'a [u8],
     },
 }
 
-/// A message is too short for its kind.
+/// The error of a message that is too short for its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Short {
-    /// Name of its fields, as Zeek's reasons have it.
+pub struct TooShort {
+    /// Name of the missing fields in Zeek's error messages.
     pub fields: &'static str,
-    /// Their bytes.
+    /// Length of these fields, in bytes.
     pub needed: usize,
-    /// Bytes that the message has behind its kind.
+    /// Length of the message after its type, in bytes.
     pub len: usize,
 }
 
-impl fmt::Display for Short {
+impl fmt::Display for TooShort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "out_of_bound: {}: {} > {}", self.fields, self.needed, self.len)
     }
 }
 
-/// Number of bytes of a message after its length; `None` if the length is incomplete.
+/// Parses the length field before a message; `None` if it is incomplete.
 pub fn length(data: &[u8]) -> Option<u32> {
     data.first_chunk().map(|length| u32::from_be_bytes(*length))
 }
 
-/// Bytes at the begin of a message that its event is made of. The bytes of a block are not.
-pub(super) fn needed(id: u8, length: u32) -> u32 {
+/// Number of leading bytes of a message that its event needs: all, except for the bytes of a block.
+pub(super) fn header_len(id: u8, length: u32) -> u32 {
     length.min(match id {
         0..=3 => 1,
         4 => 5,
@@ -121,8 +121,8 @@ pub(super) fn needed(id: u8, length: u32) -> u32 {
 }
 
 impl<'a> Message<'a> {
-    /// Parses the begin of a message of `length` bytes, both without the length before it.
-    pub fn parse(data: &'a [u8], length: u32) -> Result<Self, Short> {
+    /// Parses a message of `length` bytes from its leading [`header_len`] bytes, both without the length field.
+    pub fn parse(data: &'a [u8], length: u32) -> Result<Self, TooShort> {
         let Some((id, data)) = data.split_first() else { return Ok(Self::KeepAlive) };
         Ok(match id {
             0 => Self::Choke,
@@ -144,11 +144,11 @@ impl<'a> Message<'a> {
     }
 }
 
-fn fields<const N: usize>(data: &[u8], fields: &'static str) -> Result<[u8; N], Short> {
-    data.first_chunk().copied().ok_or(Short { fields, needed: N, len: data.len() })
+fn fields<const N: usize>(data: &[u8], fields: &'static str) -> Result<[u8; N], TooShort> {
+    data.first_chunk().copied().ok_or(TooShort { fields, needed: N, len: data.len() })
 }
 
-fn block(data: &[u8], name: &'static str) -> Result<Block, Short> {
+fn block(data: &[u8], name: &'static str) -> Result<Block, TooShort> {
     let fields: [u8; 12] = fields(data, name)?;
     let [index, begin, length] = numbers(&fields);
     Ok(Block { index, begin, length })
@@ -172,7 +172,7 @@ mod tests {
         let handshake =
             Handshake { reserved: &[b'r'; 8], info_hash: &[b'h'; 20], peer_id: &[b'p'; 20] };
         assert_eq!(Handshake::parse(&data), Some(handshake));
-        for len in 0..HANDSHAKE {
+        for len in 0..HANDSHAKE_LEN {
             assert!(Handshake::may_begin(&data[..len]));
             assert_eq!(Handshake::parse(&data[..len]), None);
         }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_length_comes_first() {
-        assert_eq!(length(b"\0\x04\0\x01rest"), Some(MAX_MESSAGE + 1));
+        assert_eq!(length(b"\0\x04\0\x01rest"), Some(MAX_MESSAGE_LEN + 1));
         assert_eq!(length(b"\0\x04\0"), None);
     }
 }

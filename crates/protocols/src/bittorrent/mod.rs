@@ -1,14 +1,14 @@
 //! BitTorrent (BEP 3): peers, and the HTTP side of trackers.
 //!
-//! Peers exchange pieces of files. Each direction begins with a [`Handshake`](message::Handshake), which
-//! [`Message`](message::Message)s with a length follow. [`Peer`] raises an event for each, and confirms the protocol at a
+//! Peers exchange pieces of files. Each direction begins with a [`Handshake`](message::Handshake), followed by
+//! length-prefixed [`Message`](message::Message)s. [`Peer`] raises an event for each, and confirms the protocol at a
 //! handshake.
 //!
-//! A tracker knows which peers have a file. A client asks with a request of HTTP; the response is a dictionary in bencode
-//! ([`bencode`]), in which the peers are one string (BEP 23). [`Tracker`] reads requests and responses that are short, as they
-//! are, and reports each.
+//! A tracker knows which peers have a file. A client sends an HTTP request; the response is a bencoded dictionary
+//! ([`bencode`]), in which the peers are one string (BEP 23). [`Tracker`] raises an event for each request and response of
+//! limited length.
 //!
-//! Zeek puts these analyzers on no port, and its scripts detect them nowhere: scripts and signatures start them. There is no log.
+//! As in Zeek, these analyzers have no ports and no detection rules: only scripts and signatures start them. There is no log.
 
 pub mod bencode;
 pub mod events;
@@ -24,7 +24,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocols.
+/// Analyzers and events of the protocols.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry::new(Tag::Bittorrent, "BITTORRENT", "bittorrent"),

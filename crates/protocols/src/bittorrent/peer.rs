@@ -5,11 +5,11 @@ use gannet_event::Port;
 use super::events::*;
 use super::message;
 use super::message::Block;
-use super::message::HANDSHAKE;
+use super::message::HANDSHAKE_LEN;
 use super::message::Handshake;
-use super::message::MAX_MESSAGE;
+use super::message::LENGTH_PREFIX;
+use super::message::MAX_MESSAGE_LEN;
 use super::message::Message;
-use super::message::PREFIX;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
@@ -18,8 +18,8 @@ use crate::Tag;
 #[derive(Default)]
 pub struct Peer {
     sides: [Side; 2],
-    /// A side began with another protocol.
-    is_other: bool,
+    /// A side began with something other than a handshake: nothing is analyzed.
+    is_other_protocol: bool,
 }
 
 #[derive(Default)]
@@ -29,26 +29,27 @@ struct Side {
     step: Step,
 }
 
-/// What comes next.
+/// The next part of the stream of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
     #[default]
     Handshake,
     /// The length of a message.
     Length,
-    /// The begin of a message, of which its event is made.
-    Begin { length: u32 },
-    /// The rest of the message: bytes that are not kept.
-    Rest { length: u32, left: u32 },
-    /// A message was malformed.
-    Over,
+    /// The leading bytes of a message, which its event needs.
+    Header { length: u32 },
+    /// The rest of the message, which is skipped: `remaining` bytes.
+    Rest { length: u32, remaining: u32 },
+    /// A message was malformed: the rest of the stream is ignored.
+    Failed,
 }
 
-/// Why the messages of a side end.
+/// Why the analysis of a side ends.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
-    /// It begins with another protocol.
-    Other,
+    /// It does not begin with a handshake.
+    OtherProtocol,
+    /// A message is malformed, for this reason.
     Malformed(String),
 }
 
@@ -62,47 +63,47 @@ impl Peer {
 impl Side {
     fn read(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) -> Result<(), Fault> {
         loop {
-            let wanted = match &mut self.step {
-                Step::Handshake => HANDSHAKE,
-                Step::Length => PREFIX,
-                Step::Begin { length } => match self.buffer.first() {
-                    Some(id) => message::needed(*id, *length) as usize,
+            let needed = match &mut self.step {
+                Step::Handshake => HANDSHAKE_LEN,
+                Step::Length => LENGTH_PREFIX,
+                Step::Header { length } => match self.buffer.first() {
+                    Some(id) => message::header_len(*id, *length) as usize,
                     None => (*length).min(1) as usize,
                 },
-                Step::Rest { left, .. } => {
-                    let skipped = (*left as usize).min(data.len());
-                    *left -= skipped as u32;
+                Step::Rest { remaining, .. } => {
+                    let skipped = (*remaining as usize).min(data.len());
+                    *remaining -= skipped as u32;
                     data = &data[skipped..];
-                    if *left > 0 {
+                    if *remaining > 0 {
                         return Ok(());
                     }
                     0
                 }
-                Step::Over => return Ok(()),
+                Step::Failed => return Ok(()),
             };
-            let missing = wanted.saturating_sub(self.buffer.len());
+            let missing = needed.saturating_sub(self.buffer.len());
             if missing > 0 && data.is_empty() {
                 return Ok(());
             }
             if missing > 0 {
-                // How many bytes are needed may depend on the first of them.
+                // `needed` may depend on the first byte of the buffer.
                 let (taken, rest) = data.split_at(missing.min(data.len()));
                 self.buffer.extend_from_slice(taken);
                 data = rest;
                 continue;
             }
-            self.step = self.next(cx, from)?;
-            if matches!(self.step, Step::Length | Step::Begin { .. }) {
+            self.step = self.complete(cx, from)?;
+            if matches!(self.step, Step::Length | Step::Header { .. }) {
                 self.buffer.clear();
             }
         }
     }
 
-    /// All bytes of a step are in the buffer. Returns the next step.
-    fn next(&self, cx: &mut Context<'_>, from: Dir) -> Result<Step, Fault> {
+    /// Completes a step, all of whose bytes are in the buffer. Returns the next step.
+    fn complete(&self, cx: &mut Context<'_>, from: Dir) -> Result<Step, Fault> {
         match self.step {
             Step::Handshake => {
-                let handshake = Handshake::parse(&self.buffer).ok_or(Fault::Other)?;
+                let handshake = Handshake::parse(&self.buffer).ok_or(Fault::OtherProtocol)?;
                 let Handshake { reserved, info_hash, peer_id } = handshake;
                 let is_orig = from.is_orig();
                 cx.raise(|c| BittorrentPeerHandshake { c, is_orig, reserved, info_hash, peer_id });
@@ -111,16 +112,16 @@ impl Side {
             }
             Step::Length => {
                 let length = message::length(&self.buffer).unwrap_or(0);
-                if length > MAX_MESSAGE {
+                if length > MAX_MESSAGE_LEN {
                     return Err(Fault::Malformed(format!(
-                        "message length prefix exceeds limit: {length} > {MAX_MESSAGE}"
+                        "message length prefix exceeds limit: {length} > {MAX_MESSAGE_LEN}"
                     )));
                 }
-                Ok(Step::Begin { length })
+                Ok(Step::Header { length })
             }
-            Step::Begin { length } => {
-                let left = length.saturating_sub(self.buffer.len() as u32);
-                Ok(Step::Rest { length, left })
+            Step::Header { length } => {
+                let remaining = length.saturating_sub(self.buffer.len() as u32);
+                Ok(Step::Rest { length, remaining })
             }
             Step::Rest { length, .. } => {
                 let message = Message::parse(&self.buffer, length);
@@ -128,7 +129,7 @@ impl Side {
                 raise(cx, from, message);
                 Ok(Step::Length)
             }
-            Step::Over => Ok(Step::Over),
+            Step::Failed => Ok(Step::Failed),
         }
     }
 }
@@ -169,24 +170,24 @@ fn raise(cx: &mut Context<'_>, from: Dir, message: Message<'_>) {
 
 impl Analyze for Peer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if cx.conn.is_partial() || self.is_other {
+        if cx.conn.is_partial() || self.is_other_protocol {
             return;
         }
         let side = &mut self.sides[from.index()];
         match side.read(cx, from, data) {
             Ok(()) => {}
-            Err(Fault::Other) => {
-                *self = Self { is_other: true, ..Self::default() };
+            Err(Fault::OtherProtocol) => {
+                *self = Self { is_other_protocol: true, ..Self::default() };
                 cx.done(Tag::Bittorrent);
             }
             Err(Fault::Malformed(why)) => {
-                *side = Side { step: Step::Over, ..Side::default() };
+                *side = Side { step: Step::Failed, ..Side::default() };
                 let msg = format!(
                     "Stopping BitTorrent analysis: protocol violation (binpac exception: {why})"
                 );
                 let is_orig = from.is_orig();
                 cx.raise(|c| BittorrentPeerWeird { c, is_orig, msg: msg.as_bytes() });
-                if self.sides.iter().all(|side| side.step == Step::Over) {
+                if self.sides.iter().all(|side| side.step == Step::Failed) {
                     let why = "BitTorrent: content gap and/or protocol violation";
                     cx.violation(Tag::Bittorrent, why, &[]);
                 }
@@ -207,7 +208,7 @@ mod tests {
     use crate::testing::Harness;
     use proptest::prelude::*;
 
-    const HELLO: &[u8] = b"\x13BitTorrent protocol\0\0\0\0\0\x10\0\x05\
+    const HANDSHAKE: &[u8] = b"\x13BitTorrent protocol\0\0\0\0\0\x10\0\x05\
         hash-hash-hash-hash--TR2820-peer-peer-pe";
 
     fn connection() -> (Harness, Peer) {
@@ -217,10 +218,10 @@ mod tests {
         (h, a)
     }
 
-    /// The originator said hello.
-    fn greeted() -> (Harness, Peer) {
+    /// A connection with a handshake of the originator.
+    fn after_handshake() -> (Harness, Peer) {
         let (mut h, mut a) = connection();
-        a.stream(&mut h.cx(), Dir::Orig, HELLO);
+        a.stream(&mut h.cx(), Dir::Orig, HANDSHAKE);
         h.events();
         (h, a)
     }
@@ -234,7 +235,7 @@ mod tests {
         for size in [1, 20, 100] {
             let (mut h, mut a) = connection();
             for from in [Dir::Orig, Dir::Resp] {
-                for part in HELLO.chunks(size) {
+                for part in HANDSHAKE.chunks(size) {
                     assert_eq!(h.confirmed(Tag::Bittorrent), !from.is_orig());
                     a.stream(&mut h.cx(), from, part);
                 }
@@ -283,7 +284,7 @@ mod tests {
         });
         let expected: Vec<_> = expected.collect();
         for size in [1, 7, 1_000] {
-            let (mut h, mut a) = greeted();
+            let (mut h, mut a) = after_handshake();
             for part in stream.chunks(size) {
                 a.stream(&mut h.cx(), Dir::Orig, part);
             }
@@ -292,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_blocks_are_not_kept() {
-        let (mut h, mut a) = greeted();
+    fn bytes_of_blocks_are_not_buffered() {
+        let (mut h, mut a) = after_handshake();
         a.stream(&mut h.cx(), Dir::Orig, b"\0\x04\0\0\x07\0\0\0\x01\0\0\0\0");
         for _ in 0..255 {
             a.stream(&mut h.cx(), Dir::Orig, &[0; 1_024]);
@@ -310,19 +311,19 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_both_sides_end_with_a_fault() {
+    fn analysis_of_both_sides_ends_with_a_malformed_message() {
         let weird = |is_orig: bool, why: &str| {
             format!(
                 r#"bittorrent_peer_weird "is_orig":{is_orig},"msg":"Stopping BitTorrent analysis: protocol violation (binpac exception: {why})""#
             )
         };
-        let (mut h, mut a) = greeted();
+        let (mut h, mut a) = after_handshake();
         a.stream(&mut h.cx(), Dir::Orig, b"\0\x04\0\x01");
         let long = "message length prefix exceeds limit: 262145 > 262144";
         assert_eq!(h.events(), [weird(true, long)]);
-        a.stream(&mut h.cx(), Dir::Orig, HELLO);
+        a.stream(&mut h.cx(), Dir::Orig, HANDSHAKE);
         assert!(h.events().is_empty() && reasons(&h).is_empty());
-        a.stream(&mut h.cx(), Dir::Resp, HELLO);
+        a.stream(&mut h.cx(), Dir::Resp, HANDSHAKE);
         a.stream(&mut h.cx(), Dir::Resp, b"\0\0\0\0\0\0\0\x02\x04\0\0\0\0\0");
         let events = h.events();
         assert_eq!(events[2..], [weird(false, "out_of_bound: BitTorrent_Have: 4 > 1")]);
@@ -331,8 +332,8 @@ mod tests {
 
     #[test]
     fn another_protocol_ends_the_analysis() {
-        let (mut h, mut a) = greeted();
-        a.stream(&mut h.cx(), Dir::Resp, &[b'x'; HANDSHAKE - 1]);
+        let (mut h, mut a) = after_handshake();
+        a.stream(&mut h.cx(), Dir::Resp, &[b'x'; HANDSHAKE_LEN - 1]);
         assert!(!h.requests.iter().any(|r| matches!(r, crate::Request::Done(_))));
         a.stream(&mut h.cx(), Dir::Resp, b"x");
         assert!(matches!(h.requests.last(), Some(crate::Request::Done(Tag::Bittorrent))));
@@ -344,14 +345,14 @@ mod tests {
     fn a_connection_that_begins_late_is_not_analyzed() {
         let (mut h, mut a) = connection();
         h.conn.set_partial(true);
-        a.stream(&mut h.cx(), Dir::Orig, HELLO);
+        a.stream(&mut h.cx(), Dir::Orig, HANDSHAKE);
         assert!(h.events().is_empty() && !h.confirmed(Tag::Bittorrent));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_analyzed(data: Vec<u8>, id: u8, size in 1usize..40) {
-            for (mut h, mut a) in [connection(), greeted()] {
+            for (mut h, mut a) in [connection(), after_handshake()] {
                 for part in [&[0, 0, 0, 5, id][..], &data, &[0; 8], &data].concat().chunks(size) {
                     a.stream(&mut h.cx(), Dir::Orig, part);
                     a.stream(&mut h.cx(), Dir::Resp, part);

@@ -15,14 +15,14 @@ use crate::Tag;
 /// Source of weirds.
 const SOURCE: Option<&str> = Some("BITTORRENTTRACKER");
 
-/// Most bytes of a request, and of a response.
-const MAX_MESSAGE: usize = 2_047;
+/// Maximum length of a request and of a response, in bytes.
+const MAX_MESSAGE_LEN: usize = 2_047;
 
 /// The analyzer of one connection.
 #[derive(Default)]
 pub struct Tracker {
-    /// The connection goes on behind a request and its response.
-    keeps: bool,
+    /// The connection is persistent: another request may follow.
+    keep_alive: bool,
     request: Request,
     response: Response,
 }
@@ -30,32 +30,35 @@ pub struct Tracker {
 #[derive(Default)]
 struct Request {
     buffer: Vec<u8>,
-    /// Where the next line begins.
-    at: usize,
+    /// Offset of the next line in the buffer.
+    offset: usize,
     uri: Vec<u8>,
     phase: Phase,
-    is_over: bool,
+    /// It was malformed or too long: the rest of the stream is ignored.
+    has_failed: bool,
 }
 
 #[derive(Default)]
 struct Response {
     buffer: Vec<u8>,
-    /// Where the next line or the body begins.
-    at: usize,
+    /// Offset of the next line, or of the body, in the buffer.
+    offset: usize,
     status: u64,
-    /// An empty line may follow the body of the response before.
-    may_be_blank: bool,
+    /// An empty line may come first, after the body of the previous response.
+    may_start_blank: bool,
     phase: Phase,
-    is_over: bool,
+    /// It was malformed or too long: the rest of the stream is ignored.
+    has_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// The first line.
+    /// The request line or the status line.
     #[default]
-    First,
-    Fields,
-    /// Of a response.
+    StartLine,
+    /// Header fields.
+    Headers,
+    /// The body; only of a response.
     Body,
     Done,
 }
@@ -66,54 +69,54 @@ impl Tracker {
         Self::default()
     }
 
-    /// A field: whether the connection goes on.
-    fn field(&mut self, line: &[u8]) -> Option<()> {
+    /// Parses a header line and notes whether the connection is persistent; `None` if it is malformed.
+    fn header(&mut self, line: &[u8]) -> Option<()> {
         let (name, value) = line::field(line)?;
         if name.eq_ignore_ascii_case(b"connection") {
-            self.keeps = !value.eq_ignore_ascii_case(b"close");
+            self.keep_alive = !value.eq_ignore_ascii_case(b"close");
         }
         Some(())
     }
 
-    /// The lines of a request. Returns whether another one may follow in the buffer.
+    /// Parses the lines of a request. Returns whether another request may follow in the buffer.
     fn request(&mut self, cx: &mut Context<'_>) -> bool {
         let buffer = std::mem::take(&mut self.request.buffer);
-        let mut at = self.request.at;
+        let mut at = self.request.offset;
         while let Some((line, len)) = line::next(&buffer[at..]) {
             if self.request_line(cx, line).is_none() {
-                self.request.is_over = true;
+                self.request.has_failed = true;
                 return false;
             }
             at += len;
-            if self.request.phase == Phase::Done && self.keeps {
+            if self.request.phase == Phase::Done && self.keep_alive {
                 let rest = buffer[at..].to_vec();
                 self.request = Request { buffer: rest, ..Request::default() };
                 return true;
             }
         }
-        (self.request.buffer, self.request.at) = (buffer, at);
+        (self.request.buffer, self.request.offset) = (buffer, at);
         false
     }
 
-    /// A line of a request; `None` if it is malformed.
+    /// Parses a line of a request; `None` if it is malformed.
     fn request_line(&mut self, cx: &mut Context<'_>, line: &[u8]) -> Option<()> {
         match self.request.phase {
-            Phase::First => {
+            Phase::StartLine => {
                 let Some(get) = Get::parse(line) else {
                     return violation(cx, "BitTorrentTracker: invalid HTTP GET");
                 };
-                self.keeps = get.keeps.unwrap_or(self.keeps);
+                self.keep_alive = get.keep_alive.unwrap_or(self.keep_alive);
                 self.request.uri = get.uri.to_vec();
-                self.request.phase = Phase::Fields;
+                self.request.phase = Phase::Headers;
             }
-            Phase::Fields if line.is_empty() => {
+            Phase::Headers if line.is_empty() => {
                 cx.confirm(Tag::BittorrentTracker);
                 let uri = std::mem::take(&mut self.request.uri);
                 cx.raise(|c| BtTrackerRequest { c, uri: &uri, headers: TableOf(Vec::new()) });
                 self.request.phase = Phase::Done;
             }
-            Phase::Fields => {
-                if self.field(line).is_none() {
+            Phase::Headers => {
+                if self.header(line).is_none() {
                     return violation(cx, "BitTorrentTracker: invalid HTTP request header");
                 }
             }
@@ -128,69 +131,69 @@ impl Tracker {
         Some(())
     }
 
-    /// The lines and the body of a response. Returns whether another one may follow in the buffer.
+    /// Parses the lines and the body of a response. Returns whether another response may follow in the buffer.
     fn response(&mut self, cx: &mut Context<'_>) -> bool {
         let buffer = std::mem::take(&mut self.response.buffer);
-        let mut at = self.response.at;
+        let mut at = self.response.offset;
         while self.response.phase != Phase::Body
             && let Some((line, len)) = line::next(&buffer[at..])
         {
             if self.response_line(cx, line).is_none() {
-                self.response.is_over = true;
+                self.response.has_failed = true;
                 return false;
             }
             at += len;
         }
         if self.response.phase == Phase::Body {
             match bencode::parse(&buffer[at..]) {
-                Parsed::Begin => {}
+                Parsed::Incomplete => {}
                 Parsed::Malformed(why) => {
-                    self.response.is_over = true;
+                    self.response.has_failed = true;
                     violation(cx, why);
                     return false;
                 }
                 Parsed::Whole(found) => {
                     at += found.len;
                     let status = self.response.status;
-                    answered(cx, status, found);
+                    report_response(cx, status, found);
                     self.response.phase = Phase::Done;
-                    if self.keeps {
+                    if self.keep_alive {
                         let rest = buffer[at..].to_vec();
                         self.response =
-                            Response { buffer: rest, may_be_blank: true, ..Response::default() };
+                            Response { buffer: rest, may_start_blank: true, ..Response::default() };
                         return true;
                     }
                 }
             }
         }
-        (self.response.buffer, self.response.at) = (buffer, at);
+        (self.response.buffer, self.response.offset) = (buffer, at);
         false
     }
 
-    /// A line of a response; `None` if it is malformed.
+    /// Parses a line of a response; `None` if it is malformed.
     fn response_line(&mut self, cx: &mut Context<'_>, line: &[u8]) -> Option<()> {
         let response = &mut self.response;
         match response.phase {
-            Phase::First if line.is_empty() && response.may_be_blank => {
-                response.may_be_blank = false;
+            Phase::StartLine if line.is_empty() && response.may_start_blank => {
+                response.may_start_blank = false;
             }
-            Phase::First => {
+            Phase::StartLine => {
                 let Some(status) = line::status(line) else {
                     return violation(cx, "BitTorrentTracker: invalid HTTP status");
                 };
                 response.status = status;
-                response.phase = Phase::Fields;
+                response.phase = Phase::Headers;
             }
-            Phase::Fields if line.is_empty() && response.status == 200 => {
+            Phase::Headers if line.is_empty() && response.status == 200 => {
                 response.phase = Phase::Body;
             }
-            Phase::Fields if line.is_empty() => {
+            Phase::Headers if line.is_empty() => {
                 response.phase = Phase::Done;
                 let (status, headers) = (response.status, TableOf(Vec::new()));
                 cx.raise(|c| BtTrackerResponseNotOk { c, status, headers });
             }
-            Phase::Fields => {
-                if self.field(line).is_none() {
+            Phase::Headers => {
+                if self.header(line).is_none() {
                     return violation(cx, "BitTorrentTracker: invalid HTTP response header");
                 }
             }
@@ -200,8 +203,8 @@ impl Tracker {
     }
 }
 
-/// A whole response.
-fn answered(cx: &mut Context<'_>, status: u64, found: Dictionary<'_>) {
+/// Reports a complete response.
+fn report_response(cx: &mut Context<'_>, status: u64, found: Dictionary<'_>) {
     cx.confirm(Tag::BittorrentTracker);
     cx.raise(|c| BtTrackerResponse {
         c,
@@ -222,25 +225,25 @@ impl Analyze for Tracker {
         if cx.conn.is_partial() {
             return;
         }
-        let (buffer, is_over, why) = match from {
+        let (buffer, has_failed, why) = match from {
             Dir::Orig => {
                 let request = &mut self.request;
                 let why = "BitTorrentTracker: request message too long";
-                (&mut request.buffer, &mut request.is_over, why)
+                (&mut request.buffer, &mut request.has_failed, why)
             }
-            // As in Zeek, nothing is read behind a response with another status than 200.
+            // As in Zeek, nothing is read after a response with a status other than 200.
             Dir::Resp if self.response.phase == Phase::Done => return,
             Dir::Resp => {
                 let response = &mut self.response;
                 let why = "BitTorrentTracker: response message too long";
-                (&mut response.buffer, &mut response.is_over, why)
+                (&mut response.buffer, &mut response.has_failed, why)
             }
         };
-        if *is_over {
+        if *has_failed {
             return;
         }
-        if buffer.len() + data.len() > MAX_MESSAGE {
-            *is_over = true;
+        if buffer.len() + data.len() > MAX_MESSAGE_LEN {
+            *has_failed = true;
             violation(cx, why);
             return;
         }
@@ -254,8 +257,8 @@ impl Analyze for Tracker {
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, _len: u64) {
         violation(cx, "BitTorrentTracker: cannot recover from content gap");
         match from {
-            Dir::Orig => self.request.is_over = true,
-            Dir::Resp => self.response.is_over = true,
+            Dir::Orig => self.request.has_failed = true,
+            Dir::Resp => self.response.has_failed = true,
         }
     }
 }
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_may_go_on() {
+    fn a_connection_may_be_persistent() {
         let (mut h, mut a) = connection();
         let mut count = 0;
         for _ in 0..1_000 {
@@ -313,14 +316,14 @@ mod tests {
             count += h.events().len();
         }
         assert_eq!((count, reasons(&h).len()), (2_000, 0));
-        // Two at once.
+        // Two requests in one segment.
         a.stream(&mut h.cx(), Dir::Orig, &[GET, GET].concat());
         a.stream(&mut h.cx(), Dir::Resp, &[OK, b"\r\n", OK].concat());
         assert_eq!(h.events().len(), 4);
     }
 
     #[test]
-    fn it_ends_with_another_status_or_a_wish() {
+    fn it_ends_with_another_status_or_on_request() {
         let (mut h, mut a) = connection();
         a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\nConnection: Close\r\n\r\nmore\r\n");
         a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 404 No\r\n\r\n");
@@ -337,8 +340,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_a_violation() {
-        let long = [&GET[..5], &[b'x'; MAX_MESSAGE]].concat();
+    fn malformed_messages_are_violations() {
+        let long = [&GET[..5], &[b'x'; MAX_MESSAGE_LEN]].concat();
         let cases = [
             (Dir::Orig, &b"POST / HTTP/1.1\r\n"[..], "invalid HTTP GET"),
             (Dir::Orig, b"GET / HTTP/1.1\r\nno field\r\n", "invalid HTTP request header"),

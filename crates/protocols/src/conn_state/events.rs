@@ -1,4 +1,4 @@
-//! Events of connections, whatever they carry.
+//! Events of connections, independent of their protocol.
 
 use gannet_event::Connection;
 
@@ -11,13 +11,13 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// The state of a connection is removed: it closed, or was idle for too long, or the input ended.
+    /// The state of a connection is removed: it closed, timed out, or the input ended.
     pub struct ConnectionStateRemove = "connection_state_remove" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// The responder of a TCP connection acknowledged its SYN.
+    /// The responder of a TCP connection acknowledged the originator's SYN.
     pub struct ConnectionEstablished = "connection_established" {
         /// The connection.
         c: Connection = "c",
@@ -26,11 +26,12 @@ gannet_event::events! {
     /// Originator and responder were exchanged: later packets showed that the first one came from
     /// the responder.
     pub struct ConnectionFlipped = "connection_flipped" {
-        /// The connection, as it is afterwards.
+        /// The connection with its new roles.
         c: Connection = "c",
     }
 
-    /// A SYN began another connection with the addresses and ports of one that is still known.
+    /// A SYN began another connection with the addresses and ports of a connection that has not
+    /// been removed.
     pub struct ConnectionReused = "connection_reused" {
         /// The connection that ends.
         c: Connection = "c",
@@ -42,9 +43,9 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent the packet.
         is_orig: bool = "is_orig",
-        /// The label of its packet before.
+        /// Flow label of the side's previous packet.
         old_label: u32 = "old_label",
-        /// The label of the packet.
+        /// Flow label of the current packet.
         new_label: u32 = "new_label",
     }
 
@@ -54,21 +55,21 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent the missing bytes.
         is_orig: bool = "is_orig",
-        /// Position in the stream of the first missing byte.
+        /// Offset of the first missing byte in the stream.
         seq: u64 = "seq",
         /// Number of missing bytes.
         length: u64 = "length",
     }
 
-    /// A TCP segment repeats bytes that are not acknowledged yet, and has others in their place.
+    /// A TCP segment retransmits unacknowledged bytes with different contents.
     pub struct RexmitInconsistency<'a> = "rexmit_inconsistency", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The bytes that were sent first.
+        /// Bytes that were sent first.
         t1: &'a [u8] = "t1",
-        /// The bytes in their place.
+        /// Bytes of the retransmission.
         t2: &'a [u8] = "t2",
-        /// Letters of the flags of the later segment: S, F, R, A, P, U.
+        /// Flags of the later segment, as letters: S, F, R, A, P, U.
         tcp_flags: &'a str = "tcp_flags",
     }
 }

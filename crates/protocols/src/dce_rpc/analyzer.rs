@@ -11,6 +11,7 @@ pub struct Analyzer {
     stream: Stream,
     calls: Calls,
     logins: Logins,
+    /// A gap ended the analysis.
     gap: bool,
 }
 
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_with_a_limit_is_read_still() {
+    fn a_packet_that_exceeds_a_limit_is_still_analyzed() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, &bind());
@@ -124,7 +125,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 445);
         h.listen("analyzer_");
         let (mut calls, mut logins) = (Calls::default(), Logins::default());
-        let mut pipes = [1, 2].map(|pipe| Stream::inside(&mut h.cx(), pipe));
+        let mut pipes = [1, 2].map(|pipe| Stream::nested(&mut h.cx(), pipe));
         for stream in &mut pipes {
             for data in [&bind()[..], &bind(), b"SMB, not DCE/RPC"] {
                 stream.deliver(&mut h.cx(), &mut calls, &mut logins, Dir::Orig, data);
@@ -159,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_say_nothing() {
+    fn other_bytes_are_ignored() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n");
         assert!(h.requests.is_empty());
-        // But for how often they come: a header of another version, and a request cut short.
+        // They are only counted: a header of another version, and a truncated request.
         for _ in 0..500 {
             a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 200 OK\r\n");
             a.stream(&mut h.cx(), Dir::Orig, &packet(0, 3, 1, &[0; 7]));

@@ -9,119 +9,119 @@ gannet_event::enumeration!(PacketType = "DCE_RPC::PType", PacketType::name);
 gannet_event::events! {
     crate::events::module_of(crate::Tag::DceRpc);
 
-    /// A packet.
+    /// A packet is received.
     pub struct DceRpcMessage = "dce_rpc_message", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
-        /// Number of its kind.
+        /// Number of the packet type.
         ptype_id: u64 = "ptype_id",
-        /// Its kind.
+        /// Packet type.
         ptype: PacketType = "ptype",
     }
 
-    /// A packet carries a part of a login.
+    /// A packet has an authentication verifier.
     pub struct DceRpcAuth = "dce_rpc_auth", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
-        /// The protocol of the login.
+        /// Authentication protocol.
         auth_type: u64 = "auth_type",
-        /// How packets are protected.
+        /// Authentication level: the protection of packets.
         auth_level: u64 = "auth_level",
-        /// Number of the login.
+        /// Identifier of the security context.
         auth_context_id: u32 = "auth_context_id",
     }
 
-    /// A context is bound to an interface.
+    /// A client requests to bind a context to an interface.
     pub struct DceRpcBind = "dce_rpc_bind" {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
-        /// The interface, as it lies in the packet.
+        /// UUID of the interface, in the byte order of the packet.
         uuid: Uuid = "uuid",
-        /// Version of the interface.
+        /// Major version of the interface.
         ver_major: u16 = "ver_major",
-        /// Lower part of the version.
+        /// Minor version of the interface.
         ver_minor: u16 = "ver_minor",
     }
 
-    /// A further context is bound to an interface.
+    /// A client requests to bind another context to an interface.
     pub struct DceRpcAlterContext = "dce_rpc_alter_context" {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
-        /// The interface, as it lies in the packet.
+        /// UUID of the interface, in the byte order of the packet.
         uuid: Uuid = "uuid",
-        /// Version of the interface.
+        /// Major version of the interface.
         ver_major: u16 = "ver_major",
-        /// Lower part of the version.
+        /// Minor version of the interface.
         ver_minor: u16 = "ver_minor",
     }
 
-    /// A binding is answered.
+    /// A server accepts a binding.
     pub struct DceRpcBindAck<'a> = "dce_rpc_bind_ack" {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
-        /// Port or pipe of the server.
+        /// Secondary address: port or pipe of the server.
         sec_addr: &'a [u8] = "sec_addr",
     }
 
-    /// A further binding is answered.
+    /// A server responds to the binding of another context.
     pub struct DceRpcAlterContextResp = "dce_rpc_alter_context_resp" {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
     }
 
-    /// An operation is called.
+    /// A client calls an operation.
     pub struct DceRpcRequest = "dce_rpc_request" {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
         /// Number of the operation.
         opnum: u16 = "opnum",
-        /// Bytes of its arguments.
+        /// Length of the arguments, in bytes.
         stub_len: u64 = "stub_len",
     }
 
-    /// A call is answered.
+    /// A server responds to a call.
     pub struct DceRpcResponse = "dce_rpc_response" {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
         /// Number of the operation.
         opnum: u16 = "opnum",
-        /// Bytes of its results.
+        /// Length of the results, in bytes.
         stub_len: u64 = "stub_len",
     }
 
-    /// Arguments of a call.
+    /// The arguments of a call.
     pub struct DceRpcRequestStub<'a> = "dce_rpc_request_stub", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
         /// Number of the context.
         ctx_id: u16 = "ctx_id",
@@ -131,11 +131,11 @@ gannet_event::events! {
         stub: &'a [u8] = "stub",
     }
 
-    /// Results of a call.
+    /// The results of a call.
     pub struct DceRpcResponseStub<'a> = "dce_rpc_response_stub", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The pipe, 0 if there is none.
+        /// Identifier of the SMB pipe; 0 without a pipe.
         fid: u64 = "fid",
         /// Number of the context.
         ctx_id: u16 = "ctx_id",

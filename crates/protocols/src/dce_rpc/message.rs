@@ -11,32 +11,32 @@ use crate::support::OutOfBound;
 use crate::support::Record;
 use crate::support::RecordFault;
 #[cfg(test)]
-use crate::support::said;
+use crate::support::error_text;
 
-/// Length of the common header.
+/// Length of the common header, in bytes.
 pub const HEADER_LENGTH: usize = 16;
-/// Fields of the authentication verifier before its value.
+/// Length of the fields of the authentication verifier before its value, in bytes.
 const VERIFIER_LENGTH: usize = 8;
 
 /// The common header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Kind of packet.
+    /// Packet type.
     pub kind: u8,
     /// Flags.
     flags: u8,
     /// Numbers are little-endian.
     little_endian: bool,
-    /// Length of the packet, this header included.
+    /// Length of the packet including this header, in bytes.
     pub length: u16,
-    /// Length of the authentication value.
+    /// Length of the authentication value, in bytes.
     auth_length: u16,
-    /// Call that the packet belongs to.
+    /// Identifier of the call.
     pub call: u32,
 }
 
 impl Header {
-    /// Reads a header. `None`: it is none, or not of version 5.
+    /// Parses a header; `None` if it is incomplete or not of version 5.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let [version, _minor, kind, flags, order, ..] = b.array::<8>()?;
@@ -52,19 +52,19 @@ impl Header {
         (version == 5).then_some(header)
     }
 
-    /// Length of the fragment, less than nothing where the authentication does not fit.
+    /// Length of the fragment in bytes; negative if the authentication verifier exceeds the packet.
     fn fragment_length(self) -> i64 {
         let auth = i64::from(self.auth_length);
         let verifier = if auth > 0 { VERIFIER_LENGTH as i64 + auth } else { 0 };
         i64::from(self.length) - HEADER_LENGTH as i64 - verifier
     }
 
-    /// Whether it is a call's first fragment.
+    /// Whether the packet is the first fragment of a call.
     pub fn is_first(self) -> bool {
         self.flags & 1 != 0
     }
 
-    /// Whether it is a call's last fragment.
+    /// Whether the packet is the last fragment of a call.
     pub fn is_last(self) -> bool {
         self.flags & 2 != 0
     }
@@ -84,22 +84,22 @@ pub struct Packet<'a> {
 /// An authentication verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Auth<'a> {
-    /// The protocol of the login.
+    /// Authentication protocol.
     pub kind: u8,
-    /// How packets are protected.
+    /// Authentication level: the protection of packets.
     pub level: u8,
-    /// Number of the login.
+    /// Identifier of the security context.
     pub context: u32,
-    /// A token of the login.
+    /// Authentication token.
     pub value: &'a [u8],
 }
 
-/// Kind of a packet, by its number.
+/// A packet type, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketType(pub u8);
 
 impl PacketType {
-    /// Its name in Zeek's scripts; that of a request where the number is none.
+    /// Name of the type in Zeek's scripts; that of a request for an unknown number.
     pub fn name(&self) -> &'static str {
         const NAMES: [&str; 21] = [
             "DCE_RPC::REQUEST",
@@ -129,7 +129,7 @@ impl PacketType {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet of exactly its length.
+    /// Parses a complete packet.
     pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
         let header = Header::parse(data).ok_or(RecordFault::Value("DCE_RPC_Header:rpc_vers"))?;
         let mut record = Record::new("DCE_RPC_PDU", data);
@@ -143,7 +143,7 @@ impl<'a> Packet<'a> {
 }
 
 impl<'a> Auth<'a> {
-    /// Reads the bytes behind a fragment, if there are any.
+    /// Parses the authentication verifier after a fragment, if any.
     fn parse(data: &'a [u8], little_endian: bool) -> Option<Self> {
         let mut b = Bytes(data);
         let [kind, level, _, _, context @ ..] = b.array::<VERIFIER_LENGTH>()?;
@@ -155,43 +155,43 @@ impl<'a> Auth<'a> {
     }
 }
 
-/// The contents of a packet; of a fragmented call, those of the last fragment.
+/// A part of the body of a packet; of a fragmented call, that of the last fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A context is bound to an interface.
+    /// Request to bind a context to an interface.
     Bind {
-        /// Context.
+        /// Identifier of the context.
         context: u16,
-        /// Interface.
+        /// UUID of the interface.
         uuid: Uuid,
-        /// Major and minor version.
+        /// Major and minor version of the interface.
         version: (u16, u16),
-        /// Whether it is a further binding.
+        /// Whether another context is bound (alter context).
         is_further: bool,
     },
-    /// The binding is answered: with the port or pipe of the server.
+    /// Accepted binding, with the port or pipe of the server.
     BindAck(&'a [u8]),
-    /// A further binding is answered.
+    /// Response to the binding of another context.
     AlterAck,
-    /// An operation is called.
+    /// Call of an operation.
     Request {
-        /// Context.
+        /// Identifier of the context.
         context: u16,
-        /// Operation.
+        /// Number of the operation.
         operation: u16,
-        /// Its arguments.
+        /// The arguments.
         stub: &'a [u8],
     },
-    /// A call is answered.
+    /// Response to a call.
     Response {
-        /// Context.
+        /// Identifier of the context.
         context: u16,
-        /// Its results.
+        /// The results.
         stub: &'a [u8],
     },
 }
 
-/// Numbers in the order of bytes that the packet has.
+/// A reader of numbers in the byte order of the packet.
 struct Numbers<'a> {
     bytes: Bytes<'a>,
     little_endian: bool,
@@ -207,34 +207,34 @@ impl Numbers<'_> {
     }
 }
 
-/// Numbers of two bytes, in the order of bytes that the packet has.
+/// Reads a number of two bytes in the byte order of the packet.
 fn number(header: Header, bytes: &[u8], at: usize) -> u16 {
     let mut n = Numbers { bytes: Bytes(&bytes[at..]), little_endian: header.little_endian };
     n.u16().unwrap_or_default()
 }
 
-/// Reads a body and shows its parts to `see`, those before a fault as well.
+/// Parses a body and passes its parts to `visit`, up to the first malformed part.
 pub fn body<'a>(
     header: Header,
     data: &'a [u8],
-    mut see: impl FnMut(Body<'a>),
+    mut visit: impl FnMut(Body<'a>),
 ) -> Result<(), OutOfBound> {
     match header.kind {
-        REQUEST => see(request(header, data)?),
+        REQUEST => visit(request(header, data)?),
         RESPONSE => {
             let mut r = Record::new("DCE_RPC_Response", data);
             let fixed = r.upto("stub_pad", 8)?;
-            see(Body::Response { context: number(header, fixed, 4), stub: r.rest() });
+            visit(Body::Response { context: number(header, fixed, 4), stub: r.rest() });
         }
-        BIND => bound(header, Record::new("DCE_RPC_Bind", data), see)?,
-        ALTER_CONTEXT => bound(header, Record::new("DCE_RPC_AlterContext", data), see)?,
+        BIND => bind_requests(header, Record::new("DCE_RPC_Bind", data), visit)?,
+        ALTER_CONTEXT => bind_requests(header, Record::new("DCE_RPC_AlterContext", data), visit)?,
         BIND_ACK => {
-            let address = accepted(header, Record::new("DCE_RPC_Bind_Ack", data))?;
-            see(Body::BindAck(address.strip_suffix(b"\0").unwrap_or(address)));
+            let address = bind_response(header, Record::new("DCE_RPC_Bind_Ack", data))?;
+            visit(Body::BindAck(address.strip_suffix(b"\0").unwrap_or(address)));
         }
         ALTER_CONTEXT_RESP => {
-            accepted(header, Record::new("DCE_RPC_AlterContext_Resp", data))?;
-            see(Body::AlterAck);
+            bind_response(header, Record::new("DCE_RPC_AlterContext_Resp", data))?;
+            visit(Body::AlterAck);
         }
         _ => {}
     }
@@ -248,7 +248,7 @@ const BIND_ACK: u8 = 12;
 const ALTER_CONTEXT: u8 = 14;
 const ALTER_CONTEXT_RESP: u8 = 15;
 
-/// A call of an operation.
+/// Parses the call of an operation.
 fn request(header: Header, data: &[u8]) -> Result<Body<'_>, OutOfBound> {
     let mut r = Record::new("DCE_RPC_Request", data);
     let fixed = r.upto("opnum", 8)?;
@@ -259,40 +259,40 @@ fn request(header: Header, data: &[u8]) -> Result<Body<'_>, OutOfBound> {
     Ok(Body::Request { context, operation, stub: r.rest() })
 }
 
-/// The interfaces of a bind or of a change of the context.
-fn bound<'a>(
+/// Parses the contexts of a bind or alter context request.
+fn bind_requests<'a>(
     header: Header,
     mut body: Record<'a>,
-    mut see: impl FnMut(Body<'a>),
+    mut visit: impl FnMut(Body<'a>),
 ) -> Result<(), OutOfBound> {
     body.upto("assoc_group_id", 8)?;
     let mut data = body.rest();
-    let left = data.len() as i64;
-    for _ in 0..contexts(&mut data, "request_contexts", left)? {
+    let remaining = data.len() as i64;
+    for _ in 0..contexts(&mut data, "request_contexts", remaining)? {
         let mut request = Record::new("ContextRequest", data);
         let fixed = request.upto("reserved", 4)?;
         data = request.rest();
         let (raw, version) = syntax(header, &mut data)?;
-        counted("ContextRequest", "transfer_syntaxes", fixed[2], data)?;
+        check_count("ContextRequest", "transfer_syntaxes", fixed[2], data)?;
         for _ in 0..fixed[2] {
             syntax(header, &mut data)?;
         }
         let context = number(header, fixed, 0);
         let is_further = header.kind == ALTER_CONTEXT;
-        see(Body::Bind { context, uuid: Uuid::new(raw), version, is_further });
+        visit(Body::Bind { context, uuid: Uuid::new(raw), version, is_further });
     }
     Ok(())
 }
 
-/// The answer to one of these: the secondary address.
-fn accepted<'a>(header: Header, mut body: Record<'a>) -> Result<&'a [u8], OutOfBound> {
+/// Parses the response to a bind or alter context request. Returns the secondary address.
+fn bind_response<'a>(header: Header, mut body: Record<'a>) -> Result<&'a [u8], OutOfBound> {
     const FIXED: usize = 10;
     let fixed = body.upto("sec_addr_length", FIXED)?;
     let address = body.upto("sec_addr", usize::from(number(header, fixed, FIXED - 2)))?;
     let end = body.at.next_multiple_of(4);
     let mut data = body.data.get(end..).unwrap_or_default();
-    let left = body.data.len() as i64 - end as i64;
-    for _ in 0..contexts(&mut data, "reply_contexts", left)? {
+    let remaining = body.data.len() as i64 - end as i64;
+    for _ in 0..contexts(&mut data, "reply_contexts", remaining)? {
         let mut reply = Record::new("ContextReply", data);
         reply.upto("ack_reason", 4)?;
         data = reply.rest();
@@ -301,23 +301,23 @@ fn accepted<'a>(header: Header, mut body: Record<'a>) -> Result<&'a [u8], OutOfB
     Ok(address)
 }
 
-/// The number of contexts; `left` is the number of bytes there, less than nothing behind a padding that does not fit.
-fn contexts(data: &mut &[u8], field: &'static str, left: i64) -> Result<u8, OutOfBound> {
+/// Parses the number of contexts. `remaining` is the number of remaining bytes; negative if the padding exceeds the data.
+fn contexts(data: &mut &[u8], field: &'static str, remaining: i64) -> Result<u8, OutOfBound> {
     const FIXED: usize = 4;
     const RECORD: &str = "ContextList";
     let (fixed, rest) = data.split_at_checked(FIXED).ok_or(OutOfBound::short_of(
         RECORD,
         "reserved",
         FIXED as i64,
-        left,
+        remaining,
     ))?;
     *data = rest;
-    counted(RECORD, field, fixed[0], rest)?;
+    check_count(RECORD, field, fixed[0], rest)?;
     Ok(fixed[0])
 }
 
-/// No element of a list is read where there are more of them than bytes.
-fn counted(
+/// Checks that a list does not have more elements than bytes follow.
+fn check_count(
     record: &'static str,
     field: &'static str,
     count: u8,
@@ -329,7 +329,7 @@ fn counted(
     Ok(())
 }
 
-/// The UUID of an interface, and its version.
+/// Parses the UUID and the version of an interface.
 fn syntax(header: Header, data: &mut &[u8]) -> Result<([u8; 16], (u16, u16)), OutOfBound> {
     let mut r = Record::new("Syntax", data);
     let mut raw = [0; 16];
@@ -339,12 +339,12 @@ fn syntax(header: Header, data: &mut &[u8]) -> Result<([u8; 16], (u16, u16)), Ou
     Ok((raw, (number(header, version, 0), number(header, version, 2))))
 }
 
-/// An interface.
+/// UUID of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid {
-    /// Its number.
+    /// The UUID as a number.
     pub number: u128,
-    /// The same as it lies in the packet.
+    /// The UUID in the byte order of the packet.
     pub raw: [u8; 16],
 }
 
@@ -354,7 +354,7 @@ impl Uuid {
     }
 }
 
-/// Its bytes as they lie in the packet.
+/// Packed in the byte order of the packet.
 impl Arg for Uuid {
     const TYPE: Type = Type::String;
 
@@ -363,7 +363,7 @@ impl Arg for Uuid {
     }
 }
 
-/// A UUID as its text has it, of which the first three fields lie in little-endian order.
+/// Converts a UUID, whose first three fields are little-endian in the packet, to a number.
 fn uuid(b: [u8; 16]) -> u128 {
     let [a0, a1, a2, a3, b0, b1, c0, c1, rest @ ..] = b;
     let mut out = [0; 16];
@@ -377,7 +377,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A packet around a body.
+    /// A packet with this body.
     pub(crate) fn packet(kind: u8, flags: u8, call: u8, body: &[u8]) -> Vec<u8> {
         let length = (HEADER_LENGTH + body.len()) as u16;
         let mut p = vec![5, 0, kind, flags, 0x10, 0, 0, 0];
@@ -412,7 +412,7 @@ pub(crate) mod tests {
         packet(0, 3, 2, &[0, 0, 0, 0, 1, 0, operation, 0, 9, 9])
     }
 
-    /// Answers it.
+    /// Responds to the call.
     pub(crate) fn response() -> Vec<u8> {
         packet(2, 3, 2, &[0, 0, 0, 0, 1, 0, 0, 0, 7])
     }
@@ -424,16 +424,16 @@ pub(crate) mod tests {
         Some(all)
     }
 
-    /// What is wrong with a packet.
-    fn wrong(data: &[u8]) -> String {
+    /// The parse error of a packet.
+    fn parse_error(data: &[u8]) -> String {
         let packet = Packet::parse(data);
         let wrong = packet.and_then(|p| Ok(body(p.header, p.fragment, |_| {})?)).unwrap_err();
-        said(wrong)
+        error_text(wrong)
     }
 
     #[test]
-    fn what_is_wrong() {
-        let cut = |kind, of: Vec<u8>, n: usize| wrong(&packet(kind, 3, 1, &of[16..16 + n]));
+    fn parse_errors() {
+        let cut = |kind, of: Vec<u8>, n: usize| parse_error(&packet(kind, 3, 1, &of[16..16 + n]));
         assert_eq!(cut(BIND, bind(), 7), "out_of_bound: DCE_RPC_Bind:assoc_group_id: 8 > 7");
         assert_eq!(cut(BIND, bind(), 9), "out_of_bound: ContextList:reserved: 4 > 1");
         assert_eq!(cut(BIND, bind(), 12), "out_of_bound: ContextList:request_contexts: 1 > 0");
@@ -451,7 +451,7 @@ pub(crate) mod tests {
         assert_eq!(cut(BIND_ACK, ack(), 25), "out_of_bound: ContextReply:ack_reason: 4 > 1");
         assert_eq!(cut(REQUEST, request(1), 7), "out_of_bound: DCE_RPC_Request:opnum: 8 > 7");
         let object = packet(REQUEST, 0x83, 1, &[0; 9]);
-        assert_eq!(wrong(&object), "out_of_bound: DCE_RPC_Request:uuid: 24 > 9");
+        assert_eq!(parse_error(&object), "out_of_bound: DCE_RPC_Request:uuid: 24 > 9");
         let pad = "out_of_bound: DCE_RPC_Response:stub_pad: 8 > 5";
         assert_eq!(cut(RESPONSE, response(), 5), pad);
     }
@@ -460,11 +460,11 @@ pub(crate) mod tests {
     fn lengths_that_do_not_fit() {
         let mut p = packet(REQUEST, 3, 1, &[]);
         p[8] = 3;
-        assert_eq!(wrong(&p), "out_of_bound: DCE_RPC_PDU:frag: 3 > 16");
+        assert_eq!(parse_error(&p), "out_of_bound: DCE_RPC_PDU:frag: 3 > 16");
         p[10] = 5;
-        assert_eq!(wrong(&p), "out_of_bound: DCE_RPC_PDU:frag: -10 > 16");
+        assert_eq!(parse_error(&p), "out_of_bound: DCE_RPC_PDU:frag: -10 > 16");
         p[0] = 4;
-        assert_eq!(wrong(&p), "&enforce violation : DCE_RPC_Header:rpc_vers");
+        assert_eq!(parse_error(&p), "&enforce violation : DCE_RPC_Header:rpc_vers");
     }
 
     const SAMR: u128 = 0x1234_5778_1234_abcd_ef00_0123_4567_89ac;
@@ -511,7 +511,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn numbers_the_other_way_round() {
+    fn numbers_in_big_endian_order() {
         let mut p = packet(0, 3, 2, &[0, 0, 0, 0, 0, 1, 0, 5]);
         p[4] = 0;
         p[8..10].reverse();
@@ -521,7 +521,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(kind in 0u8..20, data in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn any_bytes_are_parsed(kind in 0u8..20, data in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = bodies(&data);
             let _ = bodies(&packet(kind, 0x83, 1, &data));
         }

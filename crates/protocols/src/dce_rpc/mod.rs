@@ -1,8 +1,8 @@
 //! DCE-RPC ([C706], [MS-RPCE]), over TCP and over SMB's named pipes.
 //!
 //! A client binds numbered contexts to interfaces and then calls their operations by number.
-//! [`message`] reads packets; a [`Stream`] puts them together from the bytes of one TCP connection
-//! or pipe, and gives logins to GSSAPI and NTLM; [`Calls`] joins requests with responses into rows
+//! [`message`] parses packets; a [`Stream`] reassembles them from the bytes of one TCP connection
+//! or pipe, and passes authentication tokens to GSSAPI and NTLM; [`Calls`] joins requests and responses to rows
 //! of dce_rpc.log, for all pipes of a connection. [`Analyzer`] is the analyzer of a TCP connection.
 //!
 //! [C706]: https://pubs.opengroup.org/onlinepubs/9629399/
@@ -28,7 +28,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[135]),

@@ -9,24 +9,24 @@ use super::events::*;
 use super::tables::ENDPOINTS;
 use super::tables::OPERATIONS;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
-    /// One row for each call that is answered.
+    /// One row for each call with a response.
     pub struct DceRpcRow<'a> = "dce_rpc" {
-        /// Creation time.
+        /// Time of the request.
         ts: Time = "ts",
-        /// Its connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Endpoints of the connection.
         id: ConnId = "id",
-        /// From request to response.
+        /// Time from the request to the response.
         rtt: Option<Interval> = "rtt",
-        /// The server's pipe or port.
+        /// Pipe or port of the server.
         named_pipe: Option<&'a [u8]> = "named_pipe",
-        /// Interface.
+        /// Name of the interface.
         endpoint: &'a str = "endpoint",
-        /// Operation.
+        /// Name of the operation.
         operation: &'a str = "operation",
     }
 }
@@ -50,14 +50,14 @@ const IGNORED: &[(&str, &[&str])] = &[
     ("wkssvc", &["NetrWkstaGetInfo"]),
 ];
 
-/// Interfaces behind pipes whose binding was not seen.
-const BEHIND_PIPES: &[(&[u8], u128)] = &[
+/// Interfaces of pipes by name, used if no binding was captured.
+const PIPE_INTERFACES: &[(&[u8], u128)] = &[
     (b"winreg", 0x338c_d001_2244_31f1_aaaa_9000_3800_1003),
     (b"spoolss", 0x1234_5678_1234_abcd_ef00_0123_4567_89ab),
     (b"srvsvc", 0x4b32_4fc8_1670_01d3_1278_5a47_bf6e_e188),
 ];
 
-/// Contexts of one pipe that are remembered.
+/// Maximum number of stored contexts of one pipe.
 const MAX_CONTEXTS: usize = 1024;
 
 /// The state of one pipe.
@@ -67,10 +67,10 @@ struct Binding {
     ts: Time,
     rtt: Option<Interval>,
     pipe: Option<Vec<u8>>,
-    /// The interface bound last.
+    /// The interface of the last binding.
     uuid: Option<u128>,
     contexts: BTreeMap<u16, u128>,
-    /// Interface that the row names.
+    /// Interface of the next row.
     endpoint: Option<u128>,
     operation: Option<(u128, u16)>,
 }
@@ -79,14 +79,14 @@ struct Binding {
 #[derive(Debug, Default)]
 pub struct Calls {
     pipes: BTreeMap<u64, Binding>,
-    /// Something came since the last response.
-    open: bool,
+    /// An event has arrived since the last response.
+    has_pending: bool,
 }
 
 impl Calls {
-    /// The pipe of an event.
+    /// Returns the state of the pipe of an event.
     fn binding(&mut self, now: Time, pipe: u64) -> &mut Binding {
-        self.open = true;
+        self.has_pending = true;
         let binding = self.pipes.entry(pipe).or_insert_with(|| Binding {
             ts: now,
             rtt: None,
@@ -100,7 +100,7 @@ impl Calls {
         binding
     }
 
-    /// A context is bound to an interface.
+    /// Stores the binding of a context to an interface.
     fn bind(&mut self, cx: &mut Context<'_>, pipe: u64, context: u16, uuid: u128) {
         let binding = self.binding(cx.now, pipe);
         let (contexts, name) = (&mut binding.contexts, "too_many_dce_rpc_contexts");
@@ -113,20 +113,20 @@ impl Calls {
         binding.endpoint = Some(uuid);
     }
 
-    /// A pipe is closed.
+    /// Removes a pipe when it is closed.
     pub fn close(&mut self, pipe: u64) {
         self.pipes.remove(&pipe);
     }
 
-    /// All pipes are forgotten.
+    /// Removes all pipes.
     pub fn clear(&mut self) {
         self.pipes.clear();
     }
 
-    /// The connection is over.
+    /// Writes the pending rows at the end of the connection.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         let pipes = std::mem::take(&mut self.pipes);
-        if std::mem::take(&mut self.open) {
+        if std::mem::take(&mut self.has_pending) {
             for mut binding in pipes.into_values() {
                 binding.endpoint = binding.uuid.or(binding.endpoint);
                 binding.write(cx);
@@ -135,20 +135,20 @@ impl Calls {
     }
 }
 
-impl Hear<DceRpcBind> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcBind) {
+impl OnEvent<DceRpcBind> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcBind) {
         self.bind(cx, event.fid, event.ctx_id, event.uuid.number);
     }
 }
 
-impl Hear<DceRpcAlterContext> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContext) {
+impl OnEvent<DceRpcAlterContext> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContext) {
         self.bind(cx, event.fid, event.ctx_id, event.uuid.number);
     }
 }
 
-impl Hear<DceRpcBindAck<'_>> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcBindAck<'_>) {
+impl OnEvent<DceRpcBindAck<'_>> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcBindAck<'_>) {
         let binding = self.binding(cx.now, event.fid);
         if !event.sec_addr.is_empty() {
             binding.pipe = Some(event.sec_addr.to_vec());
@@ -156,24 +156,24 @@ impl Hear<DceRpcBindAck<'_>> for Calls {
     }
 }
 
-impl Hear<DceRpcAlterContextResp> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContextResp) {
+impl OnEvent<DceRpcAlterContextResp> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcAlterContextResp) {
         self.binding(cx.now, event.fid);
     }
 }
 
-impl Hear<DceRpcRequest> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcRequest) {
+impl OnEvent<DceRpcRequest> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcRequest) {
         self.binding(cx.now, event.fid).ts = cx.now;
     }
 }
 
-impl Hear<DceRpcResponse> for Calls {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DceRpcResponse) {
+impl OnEvent<DceRpcResponse> for Calls {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DceRpcResponse) {
         let binding = self.binding(cx.now, event.fid);
         binding.response(cx.now, event.ctx_id, event.opnum);
         binding.write(cx);
-        self.open = false;
+        self.has_pending = false;
     }
 }
 
@@ -183,8 +183,8 @@ impl Binding {
             && let Some(name) = &self.pipe
         {
             let name = pipe_name(name);
-            if let Some((_, uuid)) = BEHIND_PIPES.iter().find(|(n, _)| *n == name) {
-                // Known from the next call on.
+            if let Some((_, uuid)) = PIPE_INTERFACES.iter().find(|(n, _)| *n == name) {
+                // As in Zeek, the interface is known from the next call on.
                 self.uuid = Some(*uuid);
             }
         }
@@ -234,7 +234,7 @@ impl Binding {
     }
 }
 
-/// The last part of `\pipe\name`, in lower case.
+/// Returns the name in `\pipe\name`, in lower case.
 fn pipe_name(name: &[u8]) -> Vec<u8> {
     let lower = name.to_ascii_lowercase();
     match memchr::memmem::find(&lower, b"\\pipe\\") {
@@ -287,7 +287,7 @@ mod tests {
         assert!(ENDPOINTS.is_sorted_by_key(|(u, _)| *u));
         assert!(OPERATIONS.is_sorted_by_key(|(u, _)| *u));
         for (uuid, names) in OPERATIONS {
-            // One blank between two of them.
+            // Names are separated by one blank.
             let names: Vec<_> = names.split(' ').collect();
             assert!(names.iter().all(|n| !n.is_empty() && !n.contains(char::is_whitespace)));
             for (i, name) in (0..).zip(&names) {

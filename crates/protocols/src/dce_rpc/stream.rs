@@ -34,25 +34,29 @@ use crate::support::OutOfBound;
 use crate::support::RecordFault;
 use crate::support::limit_reached;
 
-/// Longest packet: its length has 16 bits.
+/// Maximum length of a packet, which has 16 bits, in bytes.
 const MAX_PACKET: usize = 1 << 16;
-/// Bytes of one fragment of several.
+/// Default maximum length of a fragment in bytes; the script option `DCE_RPC::max_frag_data` sets it.
 const MAX_FRAGMENT: usize = 30_000;
-/// Contexts whose operation is remembered.
+/// Maximum number of contexts whose last operation is stored.
 const MAX_CONTEXTS: usize = 4096;
 
 /// One side of a stream.
 struct Side {
     frames: Frames,
-    /// The header of the packet that is not complete was reported.
-    is_announced: bool,
-    /// Calls that wait for further fragments.
-    waiting: HashSet<u32, KeyedHash>,
+    /// The header of the incomplete packet was reported.
+    header_reported: bool,
+    /// Identifiers of calls whose last fragment has not arrived.
+    incomplete: HashSet<u32, KeyedHash>,
 }
 
 impl Side {
     fn new() -> Self {
-        Self { frames: Frames::new(MAX_PACKET), is_announced: false, waiting: HashSet::default() }
+        Self {
+            frames: Frames::new(MAX_PACKET),
+            header_reported: false,
+            incomplete: HashSet::default(),
+        }
     }
 }
 
@@ -63,31 +67,31 @@ pub struct Stream {
     state: State,
 }
 
-/// What packets of both sides change.
+/// State that packets of both sides share.
 #[derive(Default)]
 struct State {
-    /// Operation called last, by context.
+    /// The last called operation, by context.
     operations: HashMap<u16, u16, KeyedHash>,
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
-    /// Whether the stream is of Kerberos, which is not read.
+    /// The stream has Kerberos tokens, which are not parsed.
     has_kerberos: bool,
-    /// The analyzer of a pipe.
+    /// The analyzer instance of a pipe; `None` for a TCP connection.
     instance: Option<Instance>,
     confirmed: bool,
     violations: Violations,
-    /// A limit was reached: nothing more is read than what came with it.
+    /// A limit was exceeded: further data is ignored.
     skip: bool,
 }
 
 impl Stream {
-    /// Nothing yet, of the pipe with this number.
+    /// A new stream of the pipe with this identifier.
     pub fn new(pipe: u64) -> Self {
         Self { pipe, sides: [Side::new(), Side::new()], state: State::default() }
     }
 
-    /// The same where another analyzer hands over what goes through the pipe.
-    pub fn inside(cx: &mut Context<'_>, pipe: u64) -> Self {
+    /// Like [`new`](Self::new), for a pipe whose data another analyzer passes on.
+    pub fn nested(cx: &mut Context<'_>, pipe: u64) -> Self {
         let mut instance = Instance::default();
         instance.start(cx, Tag::DceRpc);
         let mut stream = Self::new(pipe);
@@ -95,8 +99,8 @@ impl Stream {
         stream
     }
 
-    /// Bytes, in order. Bytes that are no packet are passed over: they do not speak against the
-    /// protocol, but are reported and counted.
+    /// Processes bytes in order. Malformed packets are skipped: they are reported and counted, but do not end the
+    /// analysis.
     pub fn deliver(
         &mut self,
         cx: &mut Context<'_>,
@@ -108,34 +112,34 @@ impl Stream {
         if self.state.skip {
             return;
         }
-        let Side { frames, is_announced, waiting } = &mut self.sides[from.index()];
+        let Side { frames, header_reported, incomplete } = &mut self.sides[from.index()];
         let (state, pipe) = (&mut self.state, self.pipe);
-        while let Some(frame) = frames.next(&mut data, need) {
-            if !std::mem::take(is_announced) {
-                announce(cx, pipe, from, frame);
+        while let Some(frame) = frames.next(&mut data, packet_len) {
+            if !std::mem::take(header_reported) {
+                report_header(cx, pipe, from, frame);
             }
             let read = Packet::parse(frame)
-                .and_then(|p| state.packet(cx, calls, logins, (pipe, from), waiting, &p));
+                .and_then(|p| state.packet(cx, calls, logins, (pipe, from), incomplete, &p));
             if let Err(fault) = read {
                 state.violation(cx, fault);
                 frames.reset();
                 return;
             }
         }
-        *is_announced = *is_announced || announce(cx, pipe, from, frames.partial());
+        *header_reported = *header_reported || report_header(cx, pipe, from, frames.partial());
     }
 }
 
-/// Reports the header of a packet, which may not be complete. Returns whether there is one.
-fn announce(cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) -> bool {
+/// Reports the header of a packet, which may be incomplete. Returns whether the header is complete.
+fn report_header(cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) -> bool {
     let Some(Header { kind, .. }) = Header::parse(data) else { return false };
     let (is_orig, ptype) = (from.is_orig(), PacketType(kind));
     cx.raise(|c| DceRpcMessage { c, is_orig, fid: pipe, ptype_id: kind.into(), ptype });
     true
 }
 
-/// Bytes of the packet that begins so; of a broken one its header.
-fn need(data: &[u8]) -> usize {
+/// Length of a packet by its header in bytes; at least the length of a header.
+fn packet_len(data: &[u8]) -> usize {
     let length = Header::parse(data).map_or(0, |h| usize::from(h.length));
     length.max(HEADER_LENGTH)
 }
@@ -147,7 +151,7 @@ impl State {
         calls: &mut Calls,
         logins: &mut Logins,
         (pipe, from): (u64, Dir),
-        waiting: &mut HashSet<u32, KeyedHash>,
+        incomplete: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
     ) -> Result<(), RecordFault> {
         let is_orig = from.is_orig();
@@ -163,7 +167,7 @@ impl State {
             self.auth(cx, logins, from, auth);
         }
         let header = packet.header;
-        if self.is_complete(cx, waiting, packet) {
+        if self.is_complete(cx, incomplete, packet) {
             self.body(cx, calls, pipe, header, packet.fragment)?;
         }
         match &mut self.instance {
@@ -177,7 +181,7 @@ impl State {
         Ok(())
     }
 
-    /// Reports bytes that are no packet, and counts them.
+    /// Reports and counts a malformed packet.
     fn violation(&mut self, cx: &mut Context<'_>, fault: RecordFault) {
         let (tag, reason) = (Tag::DceRpc, fault.to_string());
         match &mut self.instance {
@@ -190,10 +194,10 @@ impl State {
     }
 
     fn auth(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, auth: &Auth<'_>) {
-        let odd = match auth.kind {
+        let weird = match auth.kind {
             0x09 => return self.gssapi.deliver(cx, logins, from, auth.value),
             0x0a => return self.ntlm.deliver(cx, &mut logins.ntlm, auth.value),
-            // Bare Kerberos: Zeek starts an analyzer, which reads nothing.
+            // Kerberos without GSSAPI: Zeek starts an analyzer that reads nothing, but takes an analyzer ID.
             0x10 => {
                 if !std::mem::replace(&mut self.has_kerberos, true) {
                     cx.skip_aids(1);
@@ -204,43 +208,43 @@ impl State {
             0x44 => "netlogon_dce_rpc_auth_type",
             _ => "unknown_dce_rpc_auth_type",
         };
-        cx.weird(odd, &auth.kind.to_string(), Some("DCE_RPC"));
+        cx.weird(weird, &auth.kind.to_string(), Some("DCE_RPC"));
     }
 
-    /// Whether a packet is the last fragment of its call, with all earlier ones seen. Like Zeek,
-    /// this uses only the packet's own header: each fragment has context and operation.
+    /// Whether a packet is the last fragment of its call, and all earlier ones were seen. As in Zeek,
+    /// only the last fragment is parsed, because each fragment has the context and the operation.
     fn is_complete(
         &mut self,
         cx: &mut Context<'_>,
-        waiting: &mut HashSet<u32, KeyedHash>,
+        incomplete: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
     ) -> bool {
         let header = packet.header;
-        let mut odd = |cx: &mut Context<'_>, name| {
+        let mut give_up = |cx: &mut Context<'_>, name| {
             self.skip = true;
             cx.weird(name, "", Some("DCE_RPC"));
         };
-        match (header.is_first(), waiting.contains(&header.call)) {
+        match (header.is_first(), incomplete.contains(&header.call)) {
             (true, true) => {
-                odd(cx, "multiple_first_fragments_in_dce_rpc_reassembly");
+                give_up(cx, "multiple_first_fragments_in_dce_rpc_reassembly");
                 return false;
             }
             (true, false) if header.is_last() => return true,
             (true, false) => {
-                waiting.insert(header.call);
-                cx.conn.note_table(waiting.len());
-                if waiting.len() > cx.env.pending.of(Tag::DceRpc) {
-                    odd(cx, "too_many_dce_rpc_msgs_in_reassembly");
+                incomplete.insert(header.call);
+                cx.conn.note_table(incomplete.len());
+                if incomplete.len() > cx.env.pending.of(Tag::DceRpc) {
+                    give_up(cx, "too_many_dce_rpc_msgs_in_reassembly");
                 }
             }
             (false, true) => {}
             (false, false) => return false,
         }
-        let most = cx.env.setting("DCE_RPC::max_frag_data", MAX_FRAGMENT as u64);
-        if packet.fragment.len() as u64 > most {
-            odd(cx, "too_much_dce_rpc_fragment_data");
+        let max = cx.env.setting("DCE_RPC::max_frag_data", MAX_FRAGMENT as u64);
+        if packet.fragment.len() as u64 > max {
+            give_up(cx, "too_much_dce_rpc_fragment_data");
         }
-        !header.is_first() && header.is_last() && waiting.remove(&header.call)
+        !header.is_first() && header.is_last() && incomplete.remove(&header.call)
     }
 
     fn body(
@@ -258,8 +262,8 @@ impl State {
                 Body::Request { context, operation, .. } => {
                     if operations.len() >= MAX_CONTEXTS {
                         operations.clear();
-                        let most = MAX_CONTEXTS.to_string();
-                        limit_reached(cx, "too_many_dce_rpc_contexts", &most, Some("DCE_RPC"));
+                        let max = MAX_CONTEXTS.to_string();
+                        limit_reached(cx, "too_many_dce_rpc_contexts", &max, Some("DCE_RPC"));
                     }
                     operations.insert(context, operation);
                 }
@@ -273,7 +277,7 @@ impl State {
     }
 }
 
-/// Raises the events of a part of a packet; `called` is the operation that a response answers.
+/// Raises the events of a part of a packet; `called` is the operation to which a response belongs.
 fn raise(cx: &mut Context<'_>, rows: &mut Calls, fid: u64, part: &Body<'_>, called: u16) {
     match *part {
         Body::Bind { context: ctx_id, uuid, version, is_further, .. } => {

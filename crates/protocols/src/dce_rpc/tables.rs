@@ -228,8 +228,8 @@ pub(super) const ENDPOINTS: &[(u128, &str)] = &[
     (0xfdf8_a2b9_02de_47f4_bc26_aa85_ab5e_5267, "ITpmVirtualSmartCardManager2"),
 ];
 
-/// Names of an interface's operations in the order of their numbers, by UUID; `-` where a number
-/// has no name.
+/// Names of the operations of interfaces, by UUID, in the order of their numbers; `-` for a number
+/// without a name.
 pub(super) const OPERATIONS: &[(u128, &str)] = &[
     (
         0x0000_0000_0000_0000_c000_0000_0000_0046,

@@ -1,24 +1,24 @@
-//! What a shard defers, in order.
+//! Queue of items that a shard defers.
 
 use gannet_base::Time;
 use gannet_event::Sinks;
 use gannet_log::Key;
 
-/// An observation of a shard, to be processed in the order of all shards.
+/// An item that a shard deferred, to be processed in the order of all shards.
 #[derive(Clone, Debug)]
 pub struct DeferredItem<T> {
-    /// Its place in that order.
+    /// Position in the order of all shards.
     pub key: Key,
     /// Order among items with equal keys.
     pub ticket: u64,
-    /// Packet time, should this make the first row of a log.
+    /// Packet time, for the case that the item makes the first row of a log.
     pub opened: Time,
-    /// The observation.
-    pub what: T,
+    /// The item.
+    pub item: T,
 }
 
-/// Items that there is room for after others were taken, at the most.
-const ROOM: usize = 64;
+/// Maximum capacity that the queue keeps after its items were taken.
+const MAX_KEPT_CAPACITY: usize = 64;
 
 /// Deferred items of one shard; stays empty if there is only one.
 #[derive(Debug)]
@@ -31,25 +31,25 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Keeps something for later, at the place of the rows of `logs`.
-    pub(crate) fn push(&mut self, logs: &Sinks, what: T) {
+    /// Appends an item at the current position of `logs`.
+    pub(crate) fn push(&mut self, logs: &Sinks, item: T) {
         let Some(key) = logs.key() else { return };
-        self.0.push(DeferredItem { key, ticket: logs.ticket(), opened: logs.time(), what });
+        self.0.push(DeferredItem { key, ticket: logs.ticket(), opened: logs.time(), item });
     }
 
-    /// The last item, if its key is that of the rows of `logs`.
+    /// The last item, if its key is the current position of `logs`.
     pub(crate) fn last(&mut self, logs: &Sinks) -> Option<&mut T> {
         let last = self.0.last_mut().filter(|last| Some(last.key) == logs.key())?;
-        Some(&mut last.what)
+        Some(&mut last.item)
     }
 
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All that was kept; there is room for about as much once more.
+    /// Takes all items, and keeps capacity for about as many.
     pub(crate) fn take(&mut self) -> Vec<DeferredItem<T>> {
-        let room = Vec::with_capacity(self.0.len().min(ROOM));
-        std::mem::replace(&mut self.0, room)
+        let reserved = Vec::with_capacity(self.0.len().min(MAX_KEPT_CAPACITY));
+        std::mem::replace(&mut self.0, reserved)
     }
 }

@@ -1,8 +1,8 @@
 use gannet_base::Dir;
 
-use super::kept;
-use super::kept::Chunk;
-use super::kept::KeptChunks;
+use super::buffer;
+use super::buffer::Chunk;
+use super::buffer::ChunkBuffer;
 use super::rules;
 use super::sides::Seen;
 use super::sides::Sides;
@@ -11,102 +11,103 @@ use crate::Context;
 use crate::Piece;
 use crate::Replay;
 use crate::Tag;
-use crate::steering::DetectionLimits;
-use crate::steering::MOST_BYTES;
-use crate::steering::MOST_CHUNKS;
+use crate::activation::DetectionLimits;
+use crate::activation::MAX_BYTES;
+use crate::activation::MAX_CHUNKS;
 
-/// In place of a number of chunks: nothing more is looked at.
+/// Value of [`Detector::chunks`] once detection has ended.
 const DONE: u8 = u8::MAX;
 
 /// Detects the protocols of one connection from the first data of both sides.
 #[derive(Default)]
 pub struct Detector {
-    /// Chunks so far.
-    kept: Option<Box<KeptChunks>>,
-    /// Rules that were met, by their place in the list: each counts once.
-    met: u32,
-    /// How many there were, or [`DONE`].
+    /// The chunks so far.
+    buffer: Option<Box<ChunkBuffer>>,
+    /// Bit set of the rules that have matched, by index in the list: each starts its analyzer once.
+    matched: u32,
+    /// Number of chunks so far, or [`DONE`].
     chunks: u8,
-    /// Facts found in the data of both sides, once both sent some.
+    /// Results of searches in the data of both sides; empty until both sides have sent data.
     seen: Seen,
 }
 
-const _: () = assert!(rules::TCP.len() <= 32 && rules::UDP.len() <= SILENT);
+const _: () = assert!(rules::TCP.len() <= 32 && rules::UDP.len() <= FIRST_SILENT);
 
-/// Where the bits of [`SILENT_RULES`] are among those of rules for datagrams.
-const SILENT: usize = 32 - SILENT_RULES.len();
+/// Index of the first bit of [`SILENT_RULES`] in [`Detector::matched`].
+const FIRST_SILENT: usize = 32 - SILENT_RULES.len();
 
-/// Datagrams for which Zeek starts analyzers of streams, which read nothing of them: DCE/RPC and MQTT.
+/// Tests of datagrams for which Zeek starts a stream analyzer, which ignores them: DCE/RPC and MQTT. Such an analyzer only
+/// takes an analyzer ID.
 const SILENT_RULES: [fn(&[u8]) -> bool; 2] = [
     |d| matches!(d, [5, 0 | 1, 0..=0x13, ..]),
     |d| (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ")),
 ];
-const _: () = assert!(size_of::<Detector>() <= 16 && MOST_CHUNKS + 1 < DONE);
+const _: () = assert!(size_of::<Detector>() <= 16 && MAX_CHUNKS + 1 < DONE);
 
-// Stored lengths fit.
-const _: () = assert!(MOST_BYTES <= kept::MAX_CHUNK);
+// The length of a chunk fits in an entry of `ChunkBuffer`.
+const _: () = assert!(MAX_BYTES <= buffer::MAX_CHUNK);
 
 impl Detector {
-    /// Has seen nothing yet.
+    /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self::default()
     }
 
-    /// Whether it looks at nothing more.
+    /// Whether detection has ended.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.chunks == DONE
     }
 
     fn start(&self, cx: &mut Context<'_>, tag: Tag, from: Dir, data: &[u8]) {
-        if !tag.has_analyzer() || !cx.env.steering.may_detect(tag) {
+        if !tag.has_analyzer() || !cx.env.activation.may_detect(tag) {
             return;
         }
         let last = (from, Piece::Bytes(data.to_vec()));
-        let pieces = match &self.kept {
-            Some(kept) => kept.pieces(last),
+        let pieces = match &self.buffer {
+            Some(buffer) => buffer.pieces(last),
             None => vec![last],
         };
         cx.start(tag, Replay { pieces, is_inner: false });
     }
 
-    /// A chunk more: whether it is the last one.
-    fn is_last(&mut self, limits: DetectionLimits, data: &[u8]) -> bool {
-        let bytes = self.kept.as_ref().map_or(0, |kept| kept.len()) + data.len();
+    /// Counts a chunk. Returns whether it reaches a limit, so that it is the last one.
+    fn count_chunk(&mut self, limits: DetectionLimits, data: &[u8]) -> bool {
+        let bytes = self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + data.len();
         self.chunks += 1;
         limits.exceeded_by_bytes(bytes) || limits.exceeded_by_chunks(self.chunks)
     }
 
-    /// There is enough.
+    /// Ends detection.
     fn stop(&mut self) {
         self.chunks = DONE;
-        self.kept = None;
+        self.buffer = None;
     }
 
-    /// Whether a side sent such a chunk.
-    fn has_chunk(&self, of: Dir, is: fn(&[u8]) -> bool) -> bool {
-        let mut chunks = self.kept.iter().flat_map(|kept| kept.chunks());
-        chunks.any(|(dir, c)| dir == of && matches!(c, Chunk::Bytes(c) if is(c)))
+    /// Whether a side sent a chunk that `test` accepts.
+    fn has_chunk(&self, from: Dir, test: fn(&[u8]) -> bool) -> bool {
+        let mut chunks = self.buffer.iter().flat_map(|buffer| buffer.chunks());
+        chunks.any(|(dir, c)| dir == from && matches!(c, Chunk::Bytes(c) if test(c)))
     }
 
-    /// The rules that the data matches for the first time, a bit each.
-    fn meet(&self, sides: Sides<'_>) -> u32 {
-        let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
-        while left != 0 {
-            let i = left.trailing_zeros() as usize;
-            left &= left - 1;
+    /// Returns the bit set of the rules that the data matches for the first time.
+    fn new_matches(&self, sides: Sides<'_>) -> u32 {
+        let (mut matched, mut candidates) = (0_u32, rules::candidates(sides) & !self.matched);
+        while candidates != 0 {
+            let i = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
             if rules::TCP.get(i).is_some_and(|(_, rule)| (rule.test)(sides)) {
-                met |= 1 << i;
+                matched |= 1 << i;
             }
         }
-        met
+        matched
     }
 
-    /// Whether a rule is met for the first time.
-    fn first(&mut self, rule: usize) -> bool {
+    /// Marks a rule as matched. Returns whether this is its first match.
+    fn mark_matched(&mut self, rule: usize) -> bool {
         let bit = 1 << rule;
-        let first = self.met & bit == 0;
-        self.met |= bit;
+        let first = self.matched & bit == 0;
+        self.matched |= bit;
         first
     }
 }
@@ -116,44 +117,44 @@ impl Analyze for Detector {
         if self.is_done() {
             return;
         }
-        let is_last = self.is_last(cx.env.steering.detection, data);
-        let mut kept = self.kept.take();
-        let before = kept.as_ref().map_or(0, |kept| kept.side(from).len());
+        let is_last = self.count_chunk(cx.env.activation.detection, data);
+        let mut buffer = self.buffer.take();
+        let before = buffer.as_ref().map_or(0, |buffer| buffer.side(from).len());
         // The last chunk need not be stored, unless it continues others.
         let is_alone = is_last && before == 0;
         if !is_alone {
-            kept.get_or_insert_default().append(from, data);
+            buffer.get_or_insert_default().append(from, data);
         }
-        let side = |dir: Dir| match &kept {
+        let side = |dir: Dir| match &buffer {
             _ if is_alone && dir == from => data,
-            Some(kept) => kept.side(dir),
+            Some(buffer) => buffer.side(dir),
             None => &[],
         };
-        // What another protocol carries has no headers to test.
+        // A stream inside another protocol has no packet headers, on which signatures could fail.
         let is_inner = cx.env.nesting > 0;
         let matched = |dir: Dir| {
             if is_inner || !cx.conn.is_side_unmatched(dir) { side(dir) } else { &[] }
         };
         let (orig, resp) = (matched(Dir::Orig), matched(Dir::Resp));
-        // All rules need data of both sides here: without it there is nothing to check.
+        // All TCP rules need data of both sides: without it, no search is needed.
         let (own, other) = if from.is_orig() { (orig, resp) } else { (resp, orig) };
         if !own.is_empty() && !other.is_empty() {
             if before == 0 {
-                self.seen.look(from.other(), other, 0);
+                self.seen.update(from.other(), other, 0);
             }
-            self.seen.look(from, own, before);
+            self.seen.update(from, own, before);
         }
-        let mut met = self.meet(Sides { orig, resp, seen: self.seen });
-        self.kept = kept;
-        self.met |= met;
-        while met != 0 {
-            if let Some((tag, _)) = rules::TCP.get(met.trailing_zeros() as usize) {
+        let mut new_matches = self.new_matches(Sides { orig, resp, seen: self.seen });
+        self.buffer = buffer;
+        self.matched |= new_matches;
+        while new_matches != 0 {
+            if let Some((tag, _)) = rules::TCP.get(new_matches.trailing_zeros() as usize) {
                 self.start(cx, *tag, from, data);
             }
-            met &= met - 1;
+            new_matches &= new_matches - 1;
         }
-        match &mut self.kept {
-            Some(kept) if !is_last => kept.close(from, data.len()),
+        match &mut self.buffer {
+            Some(buffer) if !is_last => buffer.close(from, data.len()),
             _ => self.stop(),
         }
     }
@@ -161,10 +162,10 @@ impl Analyze for Detector {
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
         if !self.is_done() && self.chunks > 0 {
             self.chunks += 1;
-            if cx.env.steering.detection.exceeded_by_chunks(self.chunks) {
+            if cx.env.activation.detection.exceeded_by_chunks(self.chunks) {
                 return self.stop();
             }
-            self.kept.get_or_insert_default().gap(from, len);
+            self.buffer.get_or_insert_default().gap(from, len);
         }
     }
 
@@ -174,33 +175,33 @@ impl Analyze for Detector {
         }
         for (i, (tag, rule)) in rules::UDP.iter().enumerate() {
             if (rule.test)(data)
-                && rule.asked.is_none_or(|asked| self.has_chunk(from.other(), asked))
-                && self.first(i)
+                && rule.request.is_none_or(|request| self.has_chunk(from.other(), request))
+                && self.mark_matched(i)
             {
                 self.start(cx, *tag, from, data);
             }
         }
         if cx.env.logs.events.any() {
             for (i, test) in SILENT_RULES.iter().enumerate() {
-                if test(data) && self.first(SILENT + i) {
+                if test(data) && self.mark_matched(FIRST_SILENT + i) {
                     cx.skip_aids(1);
                 }
             }
         }
-        if self.is_last(cx.env.steering.detection, data) {
+        if self.count_chunk(cx.env.activation.detection, data) {
             return self.stop();
         }
-        let kept = self.kept.get_or_insert_default();
-        kept.append(from, data);
-        kept.close(from, data.len());
+        let buffer = self.buffer.get_or_insert_default();
+        buffer.append(from, data);
+        buffer.close(from, data.len());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steering::BUFFER;
-    use crate::steering::CHUNKS;
+    use crate::activation::DEFAULT_BYTES;
+    use crate::activation::DEFAULT_CHUNKS;
     use crate::testing::Harness;
     use gannet_base::Proto;
 
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn each_beginning_counts_once() {
+    fn each_rule_matches_once() {
         let get: (Dir, &[u8]) = (Dir::Orig, b"GET / HTTP/1.1\r\n");
         let tags = |chunks: &[_]| run(chunks).iter().map(|s| s.0).collect::<Vec<_>>();
         assert_eq!(tags(&[get, get]), [Tag::Http]);
@@ -249,34 +250,34 @@ mod tests {
 
     #[test]
     fn gives_up_after_a_kilobyte_or_a_hundred_chunks() {
-        let long = [b' '; BUFFER + 1];
+        let long = [b' '; DEFAULT_BYTES + 1];
         assert!(run(&[(Dir::Orig, &long), (Dir::Resp, b"HTTP/1.1 200")]).is_empty());
         assert_eq!(run(&[(Dir::Orig, &long[1..]), (Dir::Resp, b"HTTP/1.1 200")]).len(), 1);
-        let mut many: Vec<(Dir, &[u8])> = vec![(Dir::Orig, b"x"); usize::from(CHUNKS)];
+        let mut many: Vec<(Dir, &[u8])> = vec![(Dir::Orig, b"x"); usize::from(DEFAULT_CHUNKS)];
         many.push((Dir::Resp, b"HTTP/1.1 200"));
         assert_eq!(run(&many).len(), 1);
         many.insert(0, (Dir::Orig, b"x"));
         assert!(run(&many).is_empty());
-        // The chunk that goes beyond is looked at as a whole.
+        // The chunk that exceeds the limit is examined as a whole.
         let mut hello = b"HTTP/1.1 200".to_vec();
         hello.resize(5000, b'x');
         assert_eq!(run(&[(Dir::Resp, &hello)]).len(), 1);
     }
 
     #[test]
-    fn scripts_say_how_much_is_looked_at() {
+    fn script_options_limit_the_examined_data() {
         let get: (Dir, &[u8]) = (Dir::Orig, b"GET / HTTP/1.1\r\n");
         let answer: (Dir, &[u8]) = (Dir::Resp, b"HTTP/1.1 200");
         let found = |name, value, chunks: &[(Dir, &[u8])]| {
             let mut h = Harness::new(Proto::Tcp, 9999);
-            h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+            h.env.apply_command(h.now, gannet_event::Command::Setting { name, value });
             let mut d = Detector::new(&mut h.cx());
             for (dir, data) in chunks {
                 d.stream(&mut h.cx(), *dir, data);
             }
             h.starts.len()
         };
-        // The first chunk is looked at in any case.
+        // The first chunk is always examined.
         let bytes = |most| found("dpd_buffer_size", most, &[get, answer]);
         assert_eq!([0, 15, 16, 1 << 40].map(bytes), [1, 1, 2, 2]);
         let chunks = |most| found("dpd_max_packets", most, &[(Dir::Resp, b"x"), get, answer]);
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_stand_alone() {
+    fn datagrams_are_matched_one_by_one() {
         let mut h = Harness::new(Proto::Udp, 9999);
         let mut d = Detector::new(&mut h.cx());
         d.datagram(&mut h.cx(), Dir::Orig, b"\x05", 1);
@@ -303,7 +304,7 @@ mod tests {
         let mut h = Harness::new(Proto::Udp, 9999);
         h.listen("analyzer_");
         let mut d = Detector::new(&mut h.cx());
-        // What begins as a packet of DCE/RPC starts an analyzer in Zeek that has a number, but no events.
+        // A datagram that looks like a DCE/RPC packet starts an analyzer in Zeek, which takes an ID but raises no events.
         for from in [Dir::Orig, Dir::Resp] {
             d.datagram(&mut h.cx(), from, b"\x05\x01\x0aecho", 7);
         }

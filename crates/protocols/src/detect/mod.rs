@@ -1,7 +1,7 @@
-//! Finding protocols by their content, whatever the port.
+//! Detection of protocols by their content, independent of the port.
 //!
 //! Each TCP and UDP connection has a [`Detector`], and each tunnel that carries a stream. It stores
-//! the first data of both sides, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together, and checks
+//! the first data of both sides, up to [`DEFAULT_BYTES`] bytes or [`DEFAULT_CHUNKS`] chunks in total, and checks
 //! after each chunk which protocols match. A detected protocol is [started](crate::Context::start)
 //! and receives all stored data.
 //!
@@ -11,15 +11,15 @@
 //! certain beginning of the other side as well. A rule depends on all bytes of a side so far and
 //! needs no state between chunks, except that results of long searches are cached.
 
+mod buffer;
 mod detector;
-mod kept;
 mod rule;
 mod rules;
 mod sides;
 pub(crate) mod text;
 
-pub use crate::steering::BUFFER;
-pub use crate::steering::CHUNKS;
+pub use crate::activation::DEFAULT_BYTES;
+pub use crate::activation::DEFAULT_CHUNKS;
 pub use detector::Detector;
 pub(crate) use rule::Class;
 pub(crate) use rule::TcpRule;
@@ -30,6 +30,6 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of it.
+/// The analyzer of detection.
 pub(crate) const DESCRIPTOR: Descriptor =
     Descriptor { entries: &[Entry::new(Tag::Detector, "PIA", "pia")], ..Descriptor::NONE };

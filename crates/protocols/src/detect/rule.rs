@@ -1,8 +1,8 @@
-//! What a rule of detection is.
+//! Types of the detection rules.
 
 use super::sides::Sides;
 
-/// One way in which a connection over TCP may begin.
+/// A detection rule for TCP connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TcpRule {
     pub(super) precondition: Precondition,
@@ -12,12 +12,12 @@ pub(crate) struct TcpRule {
 
 pub(super) type Test = fn(Sides<'_>) -> bool;
 
-/// Bytes that a test accepts, a bit each.
+/// A set of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Class([u64; 4]);
 
 impl Class {
-    /// Any byte: for a side of which some byte is needed, whichever it is.
+    /// All bytes: the side must have sent data.
     pub(crate) const ANY: Self = Self([u64::MAX; 4]);
     /// Blank, tab and line ends: white space in the C locale.
     pub(crate) const SPACE: Self = Self::of(b" \t\n\x0b\x0c\r");
@@ -32,7 +32,7 @@ impl Class {
         .or(Self::range(b'[', b'`'))
         .or(Self::range(b'{', b'~'));
 
-    /// Some bytes.
+    /// The set of the given bytes.
     pub(crate) const fn of(bytes: &[u8]) -> Self {
         let (mut set, mut i) = ([0; 4], 0);
         while i < bytes.len() {
@@ -42,7 +42,7 @@ impl Class {
         Self(set)
     }
 
-    /// The bytes from one to another.
+    /// The bytes from `first` to `last`, inclusive.
     pub(crate) const fn range(first: u8, last: u8) -> Self {
         let (mut set, mut byte) = ([0; 4], first);
         while byte <= last {
@@ -52,98 +52,98 @@ impl Class {
         Self(set)
     }
 
-    /// The bytes of both.
+    /// The union of both sets.
     pub(crate) const fn or(self, other: Self) -> Self {
         let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
         Self([a | e, b | f, c | g, d | h])
     }
 
-    pub(super) const fn has(self, byte: u8) -> bool {
+    pub(super) const fn contains(self, byte: u8) -> bool {
         self.0[(byte >> 6) as usize] >> (byte & 63) & 1 != 0
     }
 }
 
-/// A precondition of a rule.
+/// A cheap condition without which a rule cannot match.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Precondition {
-    /// It is worth trying always.
+    /// No precondition.
     Any,
-    /// A user's and a nick's name.
+    /// The originator sent the IRC commands USER and NICK.
     LogIn,
-    /// A server's name.
+    /// The originator sent the IRC command SERVER.
     Server,
-    /// The first byte of the originator, and that of the responder.
+    /// Classes of the first byte of the originator and of the responder.
     Sides(Class, Class),
-    /// The first byte of the originator.
+    /// Class of the first byte of the originator.
     Orig(Class),
-    /// The first byte of the responder.
+    /// Class of the first byte of the responder.
     Resp(Class),
-    /// The first byte of one side or the other.
+    /// Class of the first byte of at least one side.
     Either(Class),
-    /// The fifth byte of one side or the other.
+    /// Class of the fifth byte of at least one side.
     EitherFifth(Class),
 }
 
 impl TcpRule {
-    /// A test that is worth trying always.
+    /// A test without a precondition.
     pub(crate) const fn any(test: Test) -> Self {
         Self { precondition: Precondition::Any, test }
     }
 
-    /// A test of connections with a user's and a nick's name, as [`Seen`](super::sides::Seen) finds them.
+    /// A test of connections with the IRC commands USER and NICK, as [`Seen`](super::sides::Seen) finds them.
     pub(crate) const fn log_in(test: Test) -> Self {
         Self { precondition: Precondition::LogIn, test }
     }
 
-    /// A test of connections with a server's name.
+    /// A test of connections with the IRC command SERVER.
     pub(crate) const fn server(test: Test) -> Self {
         Self { precondition: Precondition::Server, test }
     }
 
-    /// A test that depends on the first byte of the originator, and that of the responder.
+    /// A test that requires a first byte of the originator and one of the responder.
     pub(crate) const fn sides(orig: Class, resp: Class, test: Test) -> Self {
         Self { precondition: Precondition::Sides(orig, resp), test }
     }
 
-    /// A test that depends on the first byte of the originator.
+    /// A test that requires a first byte of the originator.
     pub(crate) const fn orig(class: Class, test: Test) -> Self {
         Self { precondition: Precondition::Orig(class), test }
     }
 
-    /// A test that depends on the first byte of the responder.
+    /// A test that requires a first byte of the responder.
     pub(crate) const fn resp(class: Class, test: Test) -> Self {
         Self { precondition: Precondition::Resp(class), test }
     }
 
-    /// A test that depends on the first byte of one side or the other.
+    /// A test that requires a first byte of at least one side.
     pub(crate) const fn either(class: Class, test: Test) -> Self {
         Self { precondition: Precondition::Either(class), test }
     }
 
-    /// A test that depends on the fifth byte of one side or the other.
+    /// A test that requires a fifth byte of at least one side.
     pub(crate) const fn either_fifth(class: Class, test: Test) -> Self {
         Self { precondition: Precondition::EitherFifth(class), test }
     }
 }
 
-/// One way in which a datagram may begin, from either side.
+/// A detection rule for UDP datagrams of either side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UdpRule {
     /// Whether a datagram matches.
     pub(super) test: fn(&[u8]) -> bool,
-    /// What a datagram of the other side has to match before.
-    pub(super) asked: Option<fn(&[u8]) -> bool>,
+    /// Test that an earlier datagram of the other side must have passed.
+    pub(super) request: Option<fn(&[u8]) -> bool>,
 }
 
 impl UdpRule {
     /// A test of any datagram.
     pub(crate) const fn any(test: fn(&[u8]) -> bool) -> Self {
-        Self { test, asked: None }
+        Self { test, request: None }
     }
 
-    /// A test that counts only where the other side sent a certain datagram before.
-    pub(crate) const fn answer(test: fn(&[u8]) -> bool, asked: fn(&[u8]) -> bool) -> Self {
-        Self { test, asked: Some(asked) }
+    /// A test that counts only if the other side sent a datagram before that `request` accepts.
+    pub(crate) const fn response(test: fn(&[u8]) -> bool, request: fn(&[u8]) -> bool) -> Self {
+        Self { test, request: Some(request) }
     }
 }
 
@@ -155,11 +155,11 @@ mod tests {
     #[test]
     fn classes_are_those_of_the_standard_library() {
         for byte in 0..=u8::MAX {
-            assert_eq!(Class::SPACE.has(byte), is_space(byte));
-            assert_eq!(Class::UPPER.has(byte), byte.is_ascii_uppercase());
-            assert_eq!(Class::ALPHANUMERIC.has(byte), byte.is_ascii_alphanumeric());
-            assert_eq!(Class::PUNCTUATION.has(byte), byte.is_ascii_punctuation());
-            assert!(Class::ANY.has(byte));
+            assert_eq!(Class::SPACE.contains(byte), is_space(byte));
+            assert_eq!(Class::UPPER.contains(byte), byte.is_ascii_uppercase());
+            assert_eq!(Class::ALPHANUMERIC.contains(byte), byte.is_ascii_alphanumeric());
+            assert_eq!(Class::PUNCTUATION.contains(byte), byte.is_ascii_punctuation());
+            assert!(Class::ANY.contains(byte));
         }
     }
 }

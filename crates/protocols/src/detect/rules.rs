@@ -1,7 +1,7 @@
-//! The rules of detection, and which of those for TCP the first bytes leave.
+//! The table of all detection rules, and a prefilter of the TCP rules by the first bytes.
 //!
-//! The first byte, or the byte behind a length of four, excludes most rules. A table gives the
-//! rules that remain, and only these are checked.
+//! The first byte, or the fifth, after a length of four bytes, excludes most rules. A table lists the
+//! candidates by byte, and only these are tested.
 
 use super::rule::Class;
 use super::rule::Precondition;
@@ -11,7 +11,7 @@ use super::sides::Sides;
 use crate::Tag;
 use crate::descriptor::entries;
 
-/// The rules of the descriptors in the order of the list, which is the order in which they are tried. Each counts once.
+/// The TCP rules of all descriptors in the order of the protocol list, which is the order in which they are tested.
 pub(super) static TCP: [(Tag, TcpRule); count(true)] = {
     let mut all = [(Tag::Detector, TcpRule::any(|_| false)); count(true)];
     let (entries, mut at, mut i) = (entries(), 0, 0);
@@ -26,7 +26,7 @@ pub(super) static TCP: [(Tag, TcpRule); count(true)] = {
     all
 };
 
-/// The same for datagrams.
+/// The UDP rules of all descriptors, in the same order.
 pub(super) static UDP: [(Tag, UdpRule); count(false)] = {
     let mut all = [(Tag::Detector, UdpRule::any(|_| false)); count(false)];
     let (entries, mut at, mut i) = (entries(), 0, 0);
@@ -41,7 +41,7 @@ pub(super) static UDP: [(Tag, UdpRule); count(false)] = {
     all
 };
 
-/// Number of rules of TCP, or else of UDP.
+/// Number of TCP rules or UDP rules.
 const fn count(tcp: bool) -> usize {
     let (entries, mut count, mut i) = (entries(), 0, 0);
     while i < entries.len() {
@@ -52,94 +52,94 @@ const fn count(tcp: bool) -> usize {
     count
 }
 
-/// In place of a byte that is not there.
+/// Index of a missing byte in [`ByByte`].
 const NONE: usize = 256;
 
-/// Rules, a bit each, by a byte.
+/// Bit sets of rules by byte.
 type ByByte = [u32; NONE + 1];
 
-/// What bytes leave.
-struct RemainingRules {
-    /// Rules that remain by the first byte of the originator, and of the responder.
+/// Bit sets of the rules that the first bytes of a connection do not exclude.
+struct CandidateRules {
+    /// Candidates by the first byte of the originator and of the responder.
     sides: [ByByte; 2],
-    /// Rules that need names, of clients that log in or of a server.
-    wants_log_in: u32,
-    wants_server: u32,
-    /// Rules that want something of one side or the other.
-    wants_first: u32,
+    /// Rules that need the IRC commands of a client or of a server.
+    needs_log_in: u32,
+    needs_server: u32,
+    /// Rules that need a first or a fifth byte of at least one side, and these rules by byte.
+    needs_first: u32,
     first: ByByte,
-    wants_fifth: u32,
+    needs_fifth: u32,
     fifth: ByByte,
 }
 
-// The rules have a bit each.
+// A bit set has a bit for each rule.
 const _: () = assert!(TCP.len() <= u32::BITS as usize);
 
-static LEADS: RemainingRules = {
-    let mut leads = RemainingRules {
+static CANDIDATES: CandidateRules = {
+    let mut table = CandidateRules {
         sides: [[0; NONE + 1]; 2],
-        wants_log_in: 0,
-        wants_server: 0,
-        wants_first: 0,
+        needs_log_in: 0,
+        needs_server: 0,
+        needs_first: 0,
         first: [0; NONE + 1],
-        wants_fifth: 0,
+        needs_fifth: 0,
         fifth: [0; NONE + 1],
     };
     let mut i = 0;
     while i < TCP.len() {
         let bit = 1 << i;
-        // `None`: any byte, or none yet.
+        // `None`: any byte or no data.
         let (mut orig, mut resp) = (None, None);
         match TCP[i].1.precondition {
             Precondition::Any => {}
-            Precondition::LogIn => leads.wants_log_in |= bit,
-            Precondition::Server => leads.wants_server |= bit,
+            Precondition::LogIn => table.needs_log_in |= bit,
+            Precondition::Server => table.needs_server |= bit,
             Precondition::Sides(first, second) => (orig, resp) = (Some(first), Some(second)),
             Precondition::Orig(class) => orig = Some(class),
             Precondition::Resp(class) => resp = Some(class),
             Precondition::Either(class) => {
-                leads.wants_first |= bit;
-                put(&mut leads.first, Some(class), bit);
+                table.needs_first |= bit;
+                add_rule(&mut table.first, Some(class), bit);
             }
             Precondition::EitherFifth(class) => {
-                leads.wants_fifth |= bit;
-                put(&mut leads.fifth, Some(class), bit);
+                table.needs_fifth |= bit;
+                add_rule(&mut table.fifth, Some(class), bit);
             }
         }
-        let [origs, resps] = &mut leads.sides;
-        put(origs, orig, bit);
-        put(resps, resp, bit);
+        let [origs, resps] = &mut table.sides;
+        add_rule(origs, orig, bit);
+        add_rule(resps, resp, bit);
         i += 1;
     }
-    leads
+    table
 };
 
 /// Adds a rule to the bytes of a class; without a class, to all bytes and to [`NONE`].
-const fn put(table: &mut ByByte, class: Option<Class>, bit: u32) {
+const fn add_rule(table: &mut ByByte, class: Option<Class>, bit: u32) {
     let mut byte = 0;
     while byte <= NONE {
-        let is_left = match class {
-            Some(class) => byte < NONE && class.has(byte as u8),
+        let is_candidate = match class {
+            Some(class) => byte < NONE && class.contains(byte as u8),
             None => true,
         };
-        table[byte] |= if is_left { bit } else { 0 };
+        table[byte] |= if is_candidate { bit } else { 0 };
         byte += 1;
     }
 }
 
-/// The rules, a bit each by their index in [`TCP`], that may be met; the others are not.
+/// Returns the bit set of the rules, by index in [`TCP`], that may match. All others do not match.
 #[inline]
-pub(super) fn left(sides: Sides<'_>) -> u32 {
-    let leads = &LEADS;
+pub(super) fn candidates(sides: Sides<'_>) -> u32 {
+    let table = &CANDIDATES;
     let byte = |d: &[u8], at| d.get(at).map_or(NONE, |b| usize::from(*b));
     let (orig, resp) = (byte(sides.orig, 0), byte(sides.resp, 0));
     let (orig5, resp5) = (byte(sides.orig, 4), byte(sides.resp, 4));
-    leads.sides[0][orig]
-        & leads.sides[1][resp]
-        & !(if sides.seen.log_in() { 0 } else { leads.wants_log_in })
-        & !(if sides.seen.server() { 0 } else { leads.wants_server })
-        & (!leads.wants_first | leads.first[orig] | leads.first[resp])
-        & (!leads.wants_fifth | leads.fifth[orig5] | leads.fifth[resp5])
+    table.sides[0][orig]
+        & table.sides[1][resp]
+        & !(if sides.seen.log_in() { 0 } else { table.needs_log_in })
+        & !(if sides.seen.server() { 0 } else { table.needs_server })
+        & (!table.needs_first | table.first[orig] | table.first[resp])
+        & (!table.needs_fifth | table.fifth[orig5] | table.fifth[resp5])
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
     use gannet_base::Dir;
     use proptest::prelude::*;
 
-    /// What protocols begin with, or nearly.
+    /// Beginnings of protocols, and near misses.
     const PIECES: &[&[u8]] = &[
         b"",
         b" ",
@@ -207,7 +207,10 @@ mod tests {
     }
 
     fn found(d: &[u8]) -> Vec<Tag> {
-        UDP.iter().filter(|(_, r)| r.asked.is_none() && (r.test)(d)).map(|(tag, _)| *tag).collect()
+        UDP.iter()
+            .filter(|(_, r)| r.request.is_none() && (r.test)(d))
+            .map(|(tag, _)| *tag)
+            .collect()
     }
 
     #[test]
@@ -242,14 +245,14 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
-        fn no_rule_is_met_that_is_not_left(orig in bytes(), resp in bytes()) {
+        fn matching_rules_are_candidates(orig in bytes(), resp in bytes()) {
             let mut seen = Seen::default();
-            seen.look(Dir::Orig, &orig, 0);
-            seen.look(Dir::Resp, &resp, 0);
+            seen.update(Dir::Orig, &orig, 0);
+            seen.update(Dir::Resp, &resp, 0);
             let sides = Sides { orig: &orig, resp: &resp, seen };
-            let left = left(sides);
+            let candidates = candidates(sides);
             for (i, (tag, rule)) in TCP.iter().enumerate() {
-                prop_assert!(left >> i & 1 != 0 || !(rule.test)(sides), "{}, {}", i, tag.name());
+                prop_assert!(candidates >> i & 1 != 0 || !(rule.test)(sides), "{}, {}", i, tag.name());
             }
         }
     }

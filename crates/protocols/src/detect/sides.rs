@@ -1,4 +1,4 @@
-//! What both sides of a TCP connection sent, as rules look at it.
+//! The data of both sides of a TCP connection, as rules examine it.
 
 use std::sync::LazyLock;
 
@@ -9,71 +9,71 @@ use super::text::after;
 use super::text::after_word;
 use super::text::line_starts;
 
-/// Everything that the sides sent so far.
+/// The data that both sides have sent so far.
 #[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
     pub(crate) orig: &'a [u8],
     pub(crate) resp: &'a [u8],
-    /// The facts found in it.
+    /// Results of searches in the data.
     pub(crate) seen: Seen,
 }
 
-/// What rules would else look for again in all that a side sent, chunk by chunk.
+/// Cached results of searches, which rules would otherwise repeat over all data of a side for each chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Start of the originator's last line, as two bytes, so that the field needs no alignment.
-    line: [u8; 2],
-    /// [`USER`] and so on, a bit each.
-    what: u8,
+    /// Offset of the originator's last line, as two bytes so that the field needs no alignment.
+    last_line: [u8; 2],
+    /// Bit set of [`USER`], [`NICK`], [`SERVER`] and [`SETTINGS`].
+    found: u8,
 }
 
 /// Commands of IRC at the beginning of the originator's lines.
 const USER: u8 = 1;
 const NICK: u8 = 2;
 const SERVER: u8 = 4;
-/// By side: the first bytes of an RDP server's settings.
+/// For each side: it has sent [`MC_DN`].
 const SETTINGS: [u8; 2] = [8, 16];
 
 impl Seen {
-    /// Examines the data of a side, of which the first `before` bytes were examined before.
+    /// Searches the data of a side, of which the first `before` bytes were searched before.
     #[inline]
-    pub(super) fn look(&mut self, from: Dir, side: &[u8], before: usize) {
+    pub(super) fn update(&mut self, from: Dir, side: &[u8], before: usize) {
         let settings = SETTINGS[from.index()];
         if !self.has(settings) {
             let new = before.saturating_sub(MC_DN.len() - 1);
             let found = MC_DN_FINDER.find(side.get(new..).unwrap_or_default());
-            self.what |= if found.is_some() { settings } else { 0 };
+            self.found |= if found.is_some() { settings } else { 0 };
         }
         if from.is_orig() {
-            self.commands(side);
+            self.find_commands(side);
         }
     }
 
-    /// Commands in the originator's lines from the one on that was the last one before.
-    fn commands(&mut self, d: &[u8]) {
-        let from = usize::from(u16::from_ne_bytes(self.line));
+    /// Searches the originator's lines for commands, starting with the last line of the previous call.
+    fn find_commands(&mut self, d: &[u8]) {
+        let from = usize::from(u16::from_ne_bytes(self.last_line));
         for line in line_starts(d.get(from..).unwrap_or_default()) {
-            // Beyond the stored data there is no next time.
+            // An offset that does not fit in 16 bits is beyond the stored data, after which no call follows.
             let at = u16::try_from(d.len() - line.len()).unwrap_or_default();
-            self.line = at.to_ne_bytes();
+            self.last_line = at.to_ne_bytes();
             let line = after(line, |b| b == b' ');
-            let (word, what): (&[u8], _) = match line.first().map(u8::to_ascii_uppercase) {
+            let (word, command): (&[u8], _) = match line.first().map(u8::to_ascii_uppercase) {
                 Some(b'U') => (b"USER", USER),
                 Some(b'N') => (b"NICK", NICK),
                 Some(b'S') => (b"SERVER", SERVER),
                 _ => continue,
             };
-            self.what |= if after_word(line, word).is_some() { what } else { 0 };
+            self.found |= if after_word(line, word).is_some() { command } else { 0 };
         }
     }
 
-    /// Whether a side, the first or the second, may be an RDP server.
-    pub(crate) fn rdp(self, side: &[u8], which: usize) -> bool {
-        side.get(5) == Some(&0xd0) || self.has(SETTINGS[which])
+    /// Whether a side may be an RDP server; `index` is that of its direction.
+    pub(crate) fn rdp(self, side: &[u8], index: usize) -> bool {
+        side.get(5) == Some(&0xd0) || self.has(SETTINGS[index])
     }
 
-    fn has(self, what: u8) -> bool {
-        self.what & what == what
+    fn has(self, bits: u8) -> bool {
+        self.found & bits == bits
     }
 
     pub(crate) fn user(self) -> bool {
@@ -89,7 +89,7 @@ impl Seen {
     }
 }
 
-/// The first bytes of a server's settings.
+/// The key `McDn` (server to client) of the GCC conference data, before the settings of an RDP server.
 const MC_DN: &[u8] = b"McDn";
 static MC_DN_FINDER: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new(MC_DN));
@@ -103,8 +103,8 @@ mod tests {
 
     fn found(orig: &[u8], resp: &[u8]) -> Vec<Tag> {
         let mut seen = Seen::default();
-        seen.look(Dir::Orig, orig, 0);
-        seen.look(Dir::Resp, resp, 0);
+        seen.update(Dir::Orig, orig, 0);
+        seen.update(Dir::Resp, resp, 0);
         let s = Sides { orig, resp, seen };
         let mut tags: Vec<_> =
             TCP.iter().filter(|(_, r)| (r.test)(s)).map(|(tag, _)| *tag).collect();
@@ -193,19 +193,19 @@ mod tests {
     }
 
     proptest! {
-        /// Data in pieces gives the same result.
+        /// The result does not depend on how the data is split into chunks.
         #[test]
-        fn pieces_are_as_their_whole(
+        fn the_result_does_not_depend_on_chunks(
             text in "( |NICK |USER |SERVER |McDn|M|c|Dn|x|\r|\n){0,12}",
             cuts in prop::collection::vec(0_usize..40, 0..4),
         ) {
             let (mut whole, mut pieces, mut before) = <(Seen, Seen, usize)>::default();
-            whole.look(Dir::Orig, text.as_bytes(), 0);
+            whole.update(Dir::Orig, text.as_bytes(), 0);
             let mut ends: Vec<_> = cuts.iter().map(|n| *n.min(&text.len())).collect();
             ends.extend([0, text.len()]);
             ends.sort_unstable();
             for end in ends {
-                pieces.look(Dir::Orig, &text.as_bytes()[..end], before);
+                pieces.update(Dir::Orig, &text.as_bytes()[..end], before);
                 before = end;
             }
             prop_assert_eq!(pieces, whole);

@@ -1,4 +1,4 @@
-//! Words and lines, as several protocols' beginnings need them.
+//! Parsing of words and lines for the rules of several protocols.
 
 /// Blank, tab and line ends: white space in the C locale.
 pub(crate) fn is_space(b: u8) -> bool {
@@ -16,22 +16,22 @@ pub(crate) fn has_word(data: &[u8], word: &[u8]) -> bool {
     data.len() >= word.len() && data[..word.len()].eq_ignore_ascii_case(word)
 }
 
-/// The text behind `word` (in any case) and at least one blank.
+/// The text after `word` (in any case) and one blank.
 pub(crate) fn after_word<'a>(data: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     (has_word(data, word) && data.get(word.len()) == Some(&b' ')).then(|| &data[word.len() + 1..])
 }
 
-/// The rests of the data that begin at its start and after each CR, LF, or CR LF.
+/// Iterates over the suffixes of the data that begin at its start and after each CR, LF, or CR LF.
 pub(crate) fn line_starts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(data).chain(later_lines(data))
 }
 
-/// The rests of the data that begin after each CR, LF, or CR LF.
+/// Iterates over the suffixes of the data that begin after each CR, LF, or CR LF.
 pub(crate) fn later_lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(next_line(data), |line| next_line(line))
 }
 
-/// The text behind the first CR, LF, or CR LF.
+/// The data after the first CR, LF, or CR LF.
 fn next_line(data: &[u8]) -> Option<&[u8]> {
     let at = memchr::memchr2(b'\r', b'\n', data)?;
     let rest = &data[at + 1..];
@@ -43,7 +43,7 @@ pub(crate) fn ends_line(data: &[u8]) -> bool {
     data.len() > 1 && has_line_end(&data[1..])
 }
 
-/// Whether there is a CR or LF.
+/// Whether the data contains a CR or LF.
 pub(crate) fn has_line_end(data: &[u8]) -> bool {
     memchr::memchr2(b'\r', b'\n', data).is_some()
 }

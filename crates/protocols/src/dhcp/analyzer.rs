@@ -13,8 +13,8 @@ use crate::Tag;
 /// The analyzer of one connection.
 #[derive(Default)]
 pub struct Analyzer {
-    /// Bytes of relay options so far, by [`Dir::index`]; see [`Message::parse`].
-    relayed: [u8; 2],
+    /// Sum of the sizes of all relay options so far, by [`Dir::index`]; see [`Message::parse`].
+    relay_bytes: [u8; 2],
     confirmed: bool,
 }
 
@@ -27,7 +27,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        let message = match Message::parse(data, &mut self.relayed[from.index()]) {
+        let message = match Message::parse(data, &mut self.relay_bytes[from.index()]) {
             Ok(message) => message,
             Err(e) => {
                 cx.violation(Tag::Dhcp, &e.to_string(), b"");
@@ -64,7 +64,7 @@ mod tests {
     use gannet_base::Proto;
 
     #[test]
-    fn what_is_no_dhcp() {
+    fn malformed_messages_are_violations() {
         let mut h = Harness::new(Proto::Udp, 67);
         let mut a = Analyzer::new(&mut h.cx());
         a.datagram(&mut h.cx(), Dir::Orig, &[1; 100], 100);

@@ -11,31 +11,31 @@ use super::message::Options;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Dhcp);
 
-    /// A message of DHCP.
+    /// A DHCP message.
     pub struct DhcpMessage<'a> = "dhcp_message" {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Its fixed part.
+        /// The fixed part of the message.
         msg: Msg<'a> = "msg",
-        /// Its options.
+        /// The options of the message.
         options: Options<'a> = "options",
     }
 
-    /// A message of DHCP, for those who combine the messages of one exchange.
+    /// A DHCP message, for scripts that aggregate the messages of one transaction.
     pub struct AggregateMsgs<'a> = "DHCP::aggregate_msgs", scripted {
         /// Time of the message.
         ts: Time = "ts",
-        /// Ends of the connection.
+        /// Endpoints of the connection.
         id: Id4 = "id",
         /// Identifier of the connection.
         uid: Uid = "uid",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Its fixed part.
+        /// The fixed part of the message.
         msg: Msg<'a> = "msg",
-        /// Its options.
+        /// The options of the message.
         options: Options<'a> = "options",
     }
 }

@@ -1,4 +1,4 @@
-//! Fields of messages as events carry them.
+//! Types of message fields in events.
 
 use gannet_base::Addr;
 use gannet_event::Arg;
@@ -10,7 +10,7 @@ use gannet_event::Type;
 pub struct Hardware<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Whether they are a text of the sender's.
+    /// Whether the bytes are an identifier of the sender's choice (hardware type 0) instead of an address.
     pub is_text: bool,
 }
 
@@ -26,16 +26,16 @@ impl Arg for Hardware<'_> {
     }
 }
 
-/// A hardware address as text: six bytes, or eight where the seventh and eighth say something;
-/// empty where there are fewer.
+/// Formats a hardware address as hexadecimal text: six bytes, or eight unless the seventh and eighth are zero;
+/// empty for any other length below eight.
 pub(super) fn mac(bytes: &[u8]) -> Vec<u8> {
-    let shown = match bytes {
+    let significant = match bytes {
         [_, _, _, _, _, _] | [_, _, _, _, _, _, 0, 0, ..] => &bytes[..6],
         [_, _, _, _, _, _, _, _, ..] => &bytes[..8],
         _ => return Vec::new(),
     };
-    let mut text = Vec::with_capacity(3 * shown.len());
-    for (i, b) in shown.iter().enumerate() {
+    let mut text = Vec::with_capacity(3 * significant.len());
+    for (i, b) in significant.iter().enumerate() {
         if i > 0 {
             text.push(b':');
         }
@@ -45,7 +45,7 @@ pub(super) fn mac(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// A text in a field of fixed size, without trailing zeros.
+/// Text in a field of fixed size, reported without trailing zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unpadded<'a>(pub(super) &'a [u8]);
 
@@ -57,7 +57,7 @@ impl Arg for Unpadded<'_> {
     }
 }
 
-/// Addresses of IPv4.
+/// A list of IPv4 addresses, as raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addrs<'a>(pub(super) &'a [u8]);
 
@@ -71,7 +71,7 @@ impl Arg for Addrs<'_> {
     }
 }
 
-/// Numbers of a byte.
+/// A list of one-byte numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers<'a>(pub(super) &'a [u8]);
 
@@ -84,7 +84,7 @@ impl Arg for Numbers<'_> {
     }
 }
 
-/// A name without trailing zeros. One byte alone counts as padding too, as in Zeek.
+/// Removes trailing zeros from a name. As in Zeek, a name of one byte counts as padding.
 pub(super) fn unpadded(name: &[u8]) -> &[u8] {
     match name.iter().rposition(|b| *b != 0) {
         None | Some(0) => b"",

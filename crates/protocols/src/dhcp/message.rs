@@ -20,28 +20,28 @@ use crate::support::Record;
 pub struct Message<'a> {
     /// The fixed part, and the type of the message.
     pub msg: Msg<'a>,
-    /// The word before the options: [`COOKIE`], otherwise this is plain BOOTP.
+    /// The word before the options: [`COOKIE`] for DHCP, any other for plain BOOTP.
     pub cookie: u32,
-    /// The options; of several of a kind the last.
+    /// The options; the last one counts if a code is repeated.
     pub options: Options<'a>,
 }
 
-/// First bytes of the options (RFC 2131 §3).
+/// Magic cookie before the options (RFC 2131 §3).
 pub const COOKIE: u32 = 0x6382_5363;
 
-/// Bytes before the options, the cookie included.
+/// Length of the fixed part including the cookie, in bytes.
 const FIXED_LEN: usize = 240;
 
 impl<'a> Message<'a> {
-    /// Reads a datagram. `relayed` is how many bytes the relay options of this side's earlier
-    /// messages had, modulo 256: Zeek takes the end of such an option by the sum over all.
-    pub fn parse(data: &'a [u8], relayed: &mut u8) -> Result<Self, OutOfBound> {
+    /// Parses a datagram. `relay_bytes` is the size of the relay options in all earlier messages of this side in
+    /// bytes, modulo 256: Zeek ends such an option when this sum, instead of the size of the option, reaches its length.
+    pub fn parse(data: &'a [u8], relay_bytes: &mut u8) -> Result<Self, OutOfBound> {
         let Some((head, options)) = data.split_first_chunk::<FIXED_LEN>() else {
-            return Err(short(data));
+            return Err(too_short(data));
         };
         let word = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
         let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        let (kind, options) = parse_options(options, relayed, &mut |_| {})?;
+        let (kind, options) = parse_options(options, relay_bytes, &mut |_| {})?;
         let msg = Msg {
             op: head[0].into(),
             m_type: kind.into(),
@@ -66,11 +66,11 @@ gannet_event::record! {
     pub struct Msg<'a> = "DHCP::Msg" {
         /// 1 for a client's message, 2 for a server's.
         op: u64 = "op",
-        /// Type of the message, of its first option 53.
+        /// Type of the message, from its first option 53.
         m_type: u64 = "m_type",
-        /// Transaction id.
+        /// Transaction ID.
         xid: u32 = "xid",
-        /// Time since the client began.
+        /// Time since the client began to acquire or renew an address.
         secs: Interval = "secs",
         /// Flags.
         flags: u16 = "flags",
@@ -84,7 +84,7 @@ gannet_event::record! {
         giaddr: Addr = "giaddr",
         /// The client's hardware address.
         chaddr: Hardware<'a> = "chaddr",
-        /// Name of the server's host.
+        /// Host name of the server.
         sname: Unpadded<'a> = "sname",
         /// Name of the boot file.
         file_n: Unpadded<'a> = "file_n",
@@ -95,9 +95,9 @@ gannet_event::record! {
     /// Client identifier (option 61).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ClientId<'a> = "DHCP::ClientID" {
-        /// Kind of hardware.
+        /// Type of the hardware.
         hwtype: u64 = "hwtype",
-        /// Its address.
+        /// Hardware address.
         hwaddr: Hardware<'a> = "hwaddr",
     }
 }
@@ -122,13 +122,13 @@ gannet_event::record! {
     pub struct SubOpt<'a> = "DHCP::SubOpt" {
         /// Option code.
         code: u64 = "code",
-        /// Its value.
+        /// Value of the suboption.
         value: &'a [u8] = "value",
     }
 }
 
 gannet_event::record! {
-    /// The options of a message (RFC 2132); of several of a kind the last.
+    /// The options of a message (RFC 2132); the last one counts if a code is repeated.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Options<'a> = "DHCP::Options" {
         /// Codes of all options, in order.
@@ -139,49 +139,49 @@ gannet_event::record! {
         routers: Option<Addrs<'a>> = "routers",
         /// DNS servers (6).
         dns_servers: Option<Addrs<'a>> = "dns_servers",
-        /// Name of the client's host (12).
+        /// Host name of the client (12).
         host_name: Option<&'a [u8]> = "host_name",
         /// The client's domain (15).
         domain_name: Option<&'a [u8]> = "domain_name",
-        /// Whether to forward packets (19).
+        /// Whether the client is to enable IP forwarding (19).
         forwarding: Option<bool> = "forwarding",
         /// Broadcast address (28).
         broadcast: Option<Addr> = "broadcast",
-        /// Data of a vendor's own (43).
+        /// Vendor-specific information (43).
         vendor: Option<&'a [u8]> = "vendor",
         /// NetBIOS name servers (44).
         nbns: Option<Addrs<'a>> = "nbns",
-        /// The address asked for (50).
+        /// Requested address (50).
         addr_request: Option<Addr> = "addr_request",
-        /// Time that the address is lent for (51).
+        /// Lease time (51).
         lease: Option<Interval> = "lease",
-        /// The server that is meant (54).
+        /// Server identifier: the address of the server (54).
         serv_addr: Option<Addr> = "serv_addr",
-        /// Options asked for (55).
+        /// Requested options (55).
         param_list: Option<Numbers<'a>> = "param_list",
-        /// Why something was refused (56).
+        /// Error message (56).
         message: Option<&'a [u8]> = "message",
-        /// Longest message (57).
+        /// Maximum message size, in bytes (57).
         max_msg_size: Option<u16> = "max_msg_size",
-        /// Time until the lease is renewed (58).
+        /// Time until the client renews the lease with its server (58).
         renewal_time: Option<Interval> = "renewal_time",
-        /// Time until any server may renew it (59).
+        /// Time until the client renews the lease with any server (59).
         rebinding_time: Option<Interval> = "rebinding_time",
         /// Vendor class of the sender (60).
         vendor_class: Option<&'a [u8]> = "vendor_class",
         /// Client identifier (61).
         client_id: Option<ClientId<'a>> = "client_id",
-        /// Kind of user (77).
+        /// User class (77).
         user_class: Option<&'a [u8]> = "user_class",
         /// Fully qualified name of the client (81).
         client_fqdn: Option<ClientFqdn<'a>> = "client_fqdn",
         /// Suboptions of a relay agent (82).
         sub_opt: Option<SubOpts<'a>> = "sub_opt",
-        /// Whether the client may choose its address (116).
+        /// Whether the client may configure a link-local address by itself (116).
         auto_config: Option<bool> = "auto_config",
-        /// Where the configuration of proxies is (252).
+        /// URL of the proxy configuration (252).
         auto_proxy_config: Option<&'a [u8]> = "auto_proxy_config",
-        /// Seconds from UTC (2).
+        /// Offset from UTC, in seconds (2).
         time_offset: Option<i32> = "time_offset",
         /// Time servers (4).
         time_servers: Option<Addrs<'a>> = "time_servers",
@@ -219,30 +219,30 @@ impl Arg for SubOpts<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codes<'a> {
     options: &'a [u8],
-    /// What [parsing](Message::parse) began with.
-    relayed: u8,
+    /// Value of `relay_bytes` before [parsing](Message::parse).
+    relay_bytes: u8,
 }
 
 impl Arg for Codes<'_> {
     const TYPE: Type = Type::Vector(&Type::Count);
 
     fn pack(&self, to: &mut Packer<'_>) {
-        let (mut codes, mut relayed) = (Vec::<u64>::new(), self.relayed);
-        // The options were parsed before.
-        let _ = parse_options(self.options, &mut relayed, &mut |code| codes.push(code.into()));
+        let (mut codes, mut relay_bytes) = (Vec::<u64>::new(), self.relay_bytes);
+        // The options were parsed successfully before.
+        let _ = parse_options(self.options, &mut relay_bytes, &mut |code| codes.push(code.into()));
         codes.pack(to);
     }
 }
 
-/// The missing bytes of a message that ends before its options.
-fn short(data: &[u8]) -> OutOfBound {
+/// The error of a message that ends before its options.
+fn too_short(data: &[u8]) -> OutOfBound {
     let fields = [("giaddr", 28), ("chaddr", 44), ("sname", 108), ("file_n", 236)];
     let missing = fields.iter().find(|(_, end)| data.len() < *end);
     let (field, end) = missing.copied().unwrap_or(("cookie", FIXED_LEN));
     OutOfBound::new("DHCP_Message", field, end as i64, data.len())
 }
 
-/// Takes the only field of a record off.
+/// Removes a record of a single field from the data and returns its bytes.
 fn take<'a>(
     rest: &mut &'a [u8],
     (record, field): (&'static str, &'static str),
@@ -254,7 +254,7 @@ fn take<'a>(
     Ok(bytes)
 }
 
-/// Takes the address or number that is an option's value.
+/// Removes the value of an option that is an address or a number.
 fn word(
     rest: &mut &[u8],
     record: &'static str,
@@ -264,7 +264,7 @@ fn word(
     Ok(bytes.first_chunk().copied().unwrap_or_default())
 }
 
-/// Takes a list of addresses or numbers off.
+/// Removes a list of addresses or numbers from the data.
 fn list<'a>(
     rest: &mut &'a [u8],
     (record, field): (&'static str, &'static str),
@@ -278,8 +278,8 @@ fn list<'a>(
     Ok(items)
 }
 
-/// The record that Zeek's parser has for an option whose value is text, and its field.
-fn text(code: u8) -> (&'static str, &'static str) {
+/// Names of the record and the field in Zeek's parser for an option whose value is text_field.
+fn text_field(code: u8) -> (&'static str, &'static str) {
     match code {
         12 => ("HOST_NAME_OPTION", "host_name"),
         15 => ("DOMAIN_NAME_OPTION", "domain_name"),
@@ -292,24 +292,24 @@ fn text(code: u8) -> (&'static str, &'static str) {
     }
 }
 
-/// Reads options up to the one that ends them, or the end of the datagram; `see` gets the code of each. Returns the type
-/// of the message as well: the value of the first option 53. Where a type's size is fixed, it is that size that is read,
-/// whatever the option's length says, as in Zeek.
+/// Parses options up to the end option or the end of the datagram, and passes each code to `visit`. Returns the message
+/// type, which is the value of the first option 53, and the options. As in Zeek, an option of a type with a fixed size
+/// takes that size, regardless of its length field.
 fn parse_options<'a>(
     mut data: &'a [u8],
-    relayed: &mut u8,
-    see: &mut impl FnMut(u8),
+    relay_bytes: &mut u8,
+    visit: &mut impl FnMut(u8),
 ) -> Result<(u8, Options<'a>), OutOfBound> {
-    let codes = Some(Codes { options: data, relayed: *relayed });
+    let codes = Some(Codes { options: data, relay_bytes: *relay_bytes });
     let rest = &mut data;
     let mut options = Options { options: codes, ..Options::default() };
     let mut kind = None;
-    while let Some((&code, behind)) = rest.split_first() {
-        *rest = behind;
+    while let Some((&code, after_code)) = rest.split_first() {
+        *rest = after_code;
         if code == 255 {
             break;
         }
-        see(code);
+        visit(code);
         if code == 0 {
             continue;
         }
@@ -319,14 +319,14 @@ fn parse_options<'a>(
                 let msg_type = take(rest, ("OptionValue", "msg_type"), 1)?[0];
                 kind.get_or_insert(msg_type);
             }
-            12 => options.host_name = Some(take(rest, text(code), len)?),
-            15 => options.domain_name = Some(unpadded(take(rest, text(code), len)?)),
-            43 => options.vendor = Some(take(rest, text(code), len)?),
-            56 => options.message = Some(take(rest, text(code), len)?),
-            60 => options.vendor_class = Some(take(rest, text(code), len)?),
-            77 => options.user_class = Some(take(rest, text(code), len)?),
+            12 => options.host_name = Some(take(rest, text_field(code), len)?),
+            15 => options.domain_name = Some(unpadded(take(rest, text_field(code), len)?)),
+            43 => options.vendor = Some(take(rest, text_field(code), len)?),
+            56 => options.message = Some(take(rest, text_field(code), len)?),
+            60 => options.vendor_class = Some(take(rest, text_field(code), len)?),
+            77 => options.user_class = Some(take(rest, text_field(code), len)?),
             252 => {
-                let location = take(rest, text(code), len)?;
+                let location = take(rest, text_field(code), len)?;
                 let end = location.strip_suffix(b"\n").unwrap_or(location);
                 options.auto_proxy_config = Some(end);
             }
@@ -385,19 +385,19 @@ fn parse_options<'a>(
             }
             61 => options.client_id = Some(client_id(rest, len)?),
             81 => options.client_fqdn = Some(client_fqdn(rest, len)?),
-            82 => options.sub_opt = Some(SubOpts(relay_agent(rest, len, relayed)?)),
-            _ => drop(take(rest, text(code), len)?),
+            82 => options.sub_opt = Some(SubOpts(relay_agent(rest, len, relay_bytes)?)),
+            _ => drop(take(rest, text_field(code), len)?),
         }
     }
     Ok((kind.unwrap_or_default(), options))
 }
 
-/// Takes an address that is an option's value.
+/// Removes the value of an option that is an address.
 fn addr(rest: &mut &[u8], record: &'static str, field: &'static str) -> Result<Addr, OutOfBound> {
     word(rest, record, field).map(Addr::v4)
 }
 
-/// Takes a time in seconds that is an option's value.
+/// Removes the value of an option that is a time in seconds.
 fn seconds(
     rest: &mut &[u8],
     record: &'static str,
@@ -406,7 +406,7 @@ fn seconds(
     Ok(Interval::from_secs(u32::from_be_bytes(word(rest, record, field)?).into()))
 }
 
-/// Takes the addresses that are an option's value of this length.
+/// Removes the value of an option that is a list of addresses, `len` bytes long.
 fn addrs<'a>(
     rest: &mut &'a [u8],
     field: (&'static str, &'static str),
@@ -415,7 +415,7 @@ fn addrs<'a>(
     list(rest, field, len / 4, 4).map(Addrs)
 }
 
-/// Type and address of the client's hardware.
+/// Parses a client identifier: hardware type and address.
 fn client_id<'a>(rest: &mut &'a [u8], len: usize) -> Result<ClientId<'a>, OutOfBound> {
     let mut r = Record::new("Client_Identifier", rest);
     let hwtype = r.upto("hwtype", 1)?[0];
@@ -426,7 +426,7 @@ fn client_id<'a>(rest: &mut &'a [u8], len: usize) -> Result<ClientId<'a>, OutOfB
     Ok(ClientId { hwtype: hwtype.into(), hwaddr })
 }
 
-/// The client's name, behind flags and two codes of responses.
+/// Parses the client's name, after flags and two response codes.
 fn client_fqdn<'a>(rest: &mut &'a [u8], len: usize) -> Result<ClientFqdn<'a>, OutOfBound> {
     let mut r = Record::new("Client_FQDN", rest);
     let head = r.upto("rcode2", 3)?;
@@ -437,11 +437,11 @@ fn client_fqdn<'a>(rest: &mut &'a [u8], len: usize) -> Result<ClientFqdn<'a>, Ou
     Ok(ClientFqdn { flags, rcode1, rcode2, domain_name })
 }
 
-/// Relay agent information (RFC 3046): its suboptions.
+/// Removes relay agent information (RFC 3046) and returns its suboptions.
 fn relay_agent<'a>(
     rest: &mut &'a [u8],
     len: usize,
-    relayed: &mut u8,
+    relay_bytes: &mut u8,
 ) -> Result<&'a [u8], OutOfBound> {
     let all = *rest;
     while !rest.is_empty() {
@@ -449,8 +449,8 @@ fn relay_agent<'a>(
         let sub = r.upto("length", 2)?[1];
         r.upto("value", usize::from(sub))?;
         *rest = r.rest();
-        *relayed = relayed.wrapping_add(sub).wrapping_add(2);
-        if usize::from(*relayed) == len {
+        *relay_bytes = relay_bytes.wrapping_add(sub).wrapping_add(2);
+        if usize::from(*relay_bytes) == len {
             break;
         }
     }
@@ -463,7 +463,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A message with some options and their end.
+    /// A message with the given options and an end option.
     pub(in super::super) fn message(xid: u32, assigned: [u8; 4], options: &[u8]) -> Vec<u8> {
         let mut b = vec![0; 236];
         b[..4].copy_from_slice(&[1, 1, 6, 0]);
@@ -513,8 +513,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn fixed_sizes_win_over_lengths() {
-        // A type of "two bytes": the second is read as an option without a value.
+    fn fixed_sizes_override_lengths() {
+        // A message type with a length of two: the second byte is parsed as an option without a value.
         let (kind, o) = options(b"\x35\x02\x05\x00\x33\x00\x00\x00\x0e\x10\xff").unwrap();
         assert_eq!((kind, o.lease), (5, Some(Interval::from_secs(3600))));
     }
@@ -527,8 +527,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn lengths_that_lie() {
-        let error = |d: &[u8]| crate::support::said(options(d).unwrap_err());
+    fn wrong_lengths() {
+        let error = |d: &[u8]| crate::support::error_text(options(d).unwrap_err());
         let is = |d: &[u8], end: &str| {
             assert_eq!(error(d), format!("out_of_bound: {end}"));
         };
@@ -556,7 +556,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn domains_lose_their_padding() {
+    fn padding_of_domains_is_removed() {
         assert_eq!(options(b"\x0f\x04ab\0\0\xff").unwrap().1.domain_name, Some(&b"ab"[..]));
         assert_eq!(options(b"\x0f\x01a\xff").unwrap().1.domain_name, Some(&b""[..]));
     }
@@ -573,7 +573,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_options_end(bytes: Vec<u8>) {
+        fn any_options_are_parsed(bytes: Vec<u8>) {
             let mut b = message(1, [0; 4], &bytes);
             b.pop();
             if let Ok(m) = Message::parse(&b, &mut 0) {

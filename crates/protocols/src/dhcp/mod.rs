@@ -1,9 +1,9 @@
 //! The Dynamic Host Configuration Protocol (RFC 2131, options of RFC 2132 and others).
 //!
-//! [`message`] parses a datagram, borrowed. [`Analyzer`] passes its facts to [`Shared`], which
-//! joins the messages of a transaction id over all connections into one row: because of broadcasts
+//! [`message`] parses a datagram without copying. [`Analyzer`] passes the fields to [`Shared`], which
+//! joins the messages with the same transaction ID over all connections into one row: because of broadcasts
 //! and changing addresses, a transaction is not a connection. A transaction's row is written after
-//! some silence ([`Shared::expire`]), or at the end ([`Shared::finish`]).
+//! some idle time ([`Shared::expire`]), or at the end of the input ([`Shared::finish`]).
 
 mod analyzer;
 mod detect;
@@ -29,7 +29,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[67, 68, 4011]),

@@ -12,7 +12,7 @@ use gannet_log::Vector;
 use gannet_log::row;
 
 row! {
-    /// One row for each transaction: the messages of one id within a short time.
+    /// One row for each transaction: the messages with one transaction ID within a short time.
     #[derive(Clone, Debug)]
     pub struct Dhcp = "dhcp" {
         /// Time of the first message.
@@ -25,25 +25,25 @@ row! {
         server_addr: Option<Addr> = "server_addr",
         /// The client's hardware address.
         mac: Option<Vec<u8>> = "mac",
-        /// Name of the client's host, by the client.
+        /// Host name of the client, as sent by the client.
         host_name: Option<Vec<u8>> = "host_name",
-        /// Fully qualified name of the client, by the client.
+        /// Fully qualified name of the client, as sent by the client.
         client_fqdn: Option<Vec<u8>> = "client_fqdn",
-        /// Domain of the client, by the server.
+        /// Domain of the client, as sent by the server.
         domain: Option<Vec<u8>> = "domain",
-        /// Address the client asked for.
+        /// Address that the client requested.
         requested_addr: Option<Addr> = "requested_addr",
-        /// Address the server gave.
+        /// Address that the server assigned.
         assigned_addr: Option<Addr> = "assigned_addr",
         /// Lease time of the address.
         lease_time: Option<Interval> = "lease_time",
-        /// Why the client declined.
+        /// Error message of the client.
         client_message: Option<Vec<u8>> = "client_message",
-        /// Why the server refused.
+        /// Error message of the server.
         server_message: Option<Vec<u8>> = "server_message",
         /// Types of the messages in order.
         msg_types: Vector<MessageType> = "msg_types",
-        /// From the first to the last message.
+        /// Time from the first to the last message.
         duration: Interval = "duration",
     }
 }

@@ -1,4 +1,4 @@
-//! Transactions under way, over all connections.
+//! The current transactions of all connections.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -24,51 +24,51 @@ use crate::policy::software::DetectedSoftware;
 use crate::weird::PacketWeird;
 use crate::weird::Weirds;
 
-/// Connections in one row, beyond which it is written at once.
+/// Maximum number of connections in one row, which is written when it reaches this number.
 pub const MAX_UIDS: usize = 10;
 
-/// Messages in one row, beyond which it is written at once.
+/// Maximum number of messages in one row, which is written when it reaches this number.
 pub const MAX_MESSAGES: usize = 50;
 
-/// Most open transactions; beyond, the oldest is dropped.
+/// Default maximum number of current transactions; beyond it, the row of the oldest is written.
 pub const MAX_TRANSACTIONS: usize = 100_000;
 
-/// How often transactions are looked at, and how old one is when it is looked at first.
-const LOOK_EVERY: Interval = Interval::from_secs(10);
+/// Interval between checks for expired transactions, and minimum age of a transaction that expires.
+const CHECK_INTERVAL: Interval = Interval::from_secs(10);
 
-/// A transaction is over when nothing was heard of it for longer than this …
-const QUIET: Interval = Interval::from_secs(5);
+/// A transaction expires when no message of it has arrived for longer than this …
+const MAX_IDLE: Interval = Interval::from_secs(5);
 
 /// … or when it has lasted longer than this.
-const LONGEST: Interval = Interval::from_secs(30);
+const MAX_DURATION: Interval = Interval::from_secs(30);
 
-/// The transactions under way.
+/// The current transactions, by transaction ID.
 #[derive(Debug, Default)]
 pub struct Shared {
     transactions: HashMap<u32, Transaction, KeyedHash>,
-    /// Ordinals and ids as they began; those that have ended since are left until they come up.
+    /// Ordinals and IDs of transactions in order of their start. Entries of ended transactions are removed lazily.
     order: VecDeque<(u64, u32)>,
     /// Ordinal of the next transaction.
     next: u64,
-    /// Time of the first packet, once there was one.
+    /// Time of the first packet, if any.
     first: Option<Time>,
-    /// When to look next.
-    next_due: Time,
-    /// Software found in finished transactions.
-    reported: Vec<Reported>,
+    /// Time of the next check for expired transactions.
+    next_check: Time,
+    /// Software detected in finished transactions.
+    software: Vec<ClientOrServerSoftware>,
 }
 
-/// Software of a DHCP client or server, by its own description.
+/// Software of a DHCP client or server, from its vendor class option.
 #[derive(Debug)]
-pub(crate) struct Reported {
+pub(crate) struct ClientOrServerSoftware {
     host: Addr,
     port: u16,
     kind: &'static str,
     text: Box<[u8]>,
 }
 
-impl Reported {
-    pub(crate) fn found(&self) -> DetectedSoftware<'_> {
+impl ClientOrServerSoftware {
+    pub(crate) fn detected(&self) -> DetectedSoftware<'_> {
         let Self { host, port, kind, ref text } = *self;
         DetectedSoftware { host, port: Some(port), kind, text }
     }
@@ -76,28 +76,29 @@ impl Reported {
 
 #[derive(Debug)]
 struct Transaction {
-    /// Order of beginning.
+    /// Number of transactions that began before, plus one.
     ordinal: u64,
-    /// When it was begun, in whole seconds since the first packet: as precise as its age is taken.
-    begun: Time,
+    /// Time of its start, rounded down to whole seconds since the first packet; used to compute its age.
+    started: Time,
+    /// Time of its last message.
     last: Time,
-    /// The hardware address of the client's own messages, should no other source have it.
+    /// Hardware address in the header of the client's messages, used unless a client identifier or the server has it.
     hardware: Option<Vec<u8>>,
     row: Dhcp,
-    /// Ports of client and server, as the last message had them.
+    /// Ports of client and server in the last message.
     ports: [u16; 2],
-    /// What client and server say they are, where that is logged.
+    /// Vendor class of client and server, if software is logged.
     software: [Option<Box<[u8]>>; 2],
 }
 
 impl Transaction {
-    fn write(mut self, logs: &mut Logs, reported: &mut Vec<Reported>) {
+    fn write(mut self, logs: &mut Logs, software: &mut Vec<ClientOrServerSoftware>) {
         self.row.mac = self.row.mac.take().or(self.hardware.take());
         logs.write(&self.row);
-        self.report_software(reported);
+        self.report_software(software);
     }
 
-    fn report_software(&mut self, reported: &mut Vec<Reported>) {
+    fn report_software(&mut self, software: &mut Vec<ClientOrServerSoftware>) {
         let (Some(client), Some(server)) = (self.row.assigned_addr, self.row.server_addr) else {
             return;
         };
@@ -106,69 +107,72 @@ impl Transaction {
             if let Some(text) = self.software[i].take()
                 && host != BROADCAST
             {
-                reported.push(Reported { host, port: self.ports[i], kind, text });
+                software.push(ClientOrServerSoftware { host, port: self.ports[i], kind, text });
             }
         }
     }
 }
 
 impl Shared {
-    /// Advances time to `now`: transactions that are over get their rows. To be called for every
-    /// packet, before it is processed; costs a comparison if nothing is due.
+    /// Advances time to `now` and writes the rows of expired transactions. Must be called for every
+    /// packet, before it is processed; costs one comparison if no check is due.
     #[inline]
     pub fn expire(&mut self, logs: &mut Logs, now: Time) {
-        if now >= self.next_due {
-            self.look(logs, now);
+        if now >= self.next_check {
+            self.check(logs, now);
         }
     }
 
-    /// When [`expire`](Self::expire) has something to do next.
+    /// The time at which [`expire`](Self::expire) checks next.
     pub(crate) fn next_due(&self) -> Time {
-        self.next_due
+        self.next_check
     }
 
-    /// Another shard has all DHCP state.
+    /// Disables expiry: another shard has all DHCP state.
     pub(crate) fn never_expire(&mut self) {
-        self.next_due = Time::MAX;
+        self.next_check = Time::MAX;
     }
 
     #[cold]
-    fn look(&mut self, logs: &mut Logs, now: Time) {
+    /// Ends the transactions that have expired.
+    fn check(&mut self, logs: &mut Logs, now: Time) {
         self.first.get_or_insert(now);
-        self.next_due = now + LOOK_EVERY;
-        let over = |t: &Transaction| {
-            t.begun + LOOK_EVERY < now && (now - t.last > QUIET || now - t.row.ts > LONGEST)
+        self.next_check = now + CHECK_INTERVAL;
+        let is_expired = |t: &Transaction| {
+            t.started + CHECK_INTERVAL < now
+                && (now - t.last > MAX_IDLE || now - t.row.ts > MAX_DURATION)
         };
-        let ids = self.transactions.iter().filter(|(_, t)| over(t)).map(|(id, _)| *id).collect();
-        self.write(logs, ids);
+        let ids =
+            self.transactions.iter().filter(|(_, t)| is_expired(t)).map(|(id, _)| *id).collect();
+        self.end(logs, ids);
     }
 
-    /// The end of the input: every transaction gets its row.
+    /// Writes the rows of all transactions at the end of the input.
     pub fn finish(&mut self, logs: &mut Logs) {
         let ids = self.transactions.keys().copied().collect();
-        self.write(logs, ids);
+        self.end(logs, ids);
     }
 
-    /// Ends transactions, in the order in which they began.
-    fn write(&mut self, logs: &mut Logs, ids: Vec<u32>) {
+    /// Ends transactions in the order of their start.
+    fn end(&mut self, logs: &mut Logs, ids: Vec<u32>) {
         let mut ended: Vec<_> =
             ids.into_iter().filter_map(|id| self.transactions.remove(&id)).collect();
         ended.sort_unstable_by_key(|t| t.ordinal);
         for transaction in ended {
-            transaction.write(logs, &mut self.reported);
+            transaction.write(logs, &mut self.software);
         }
     }
 
-    /// Software found in finished transactions since the last call.
-    pub(crate) fn take_reported(&mut self) -> Vec<Reported> {
-        std::mem::take(&mut self.reported)
+    /// Takes the software that was detected in finished transactions since the last call.
+    pub(crate) fn take_software(&mut self) -> Vec<ClientOrServerSoftware> {
+        std::mem::take(&mut self.software)
     }
 
-    /// A transaction begins; the oldest makes room if there are too many.
-    fn begin(&mut self, xid: u32, now: Time, uid: Uid) -> &mut Transaction {
+    /// Starts a transaction.
+    fn start(&mut self, xid: u32, now: Time, uid: Uid) -> &mut Transaction {
         let first = *self.first.get_or_insert(now);
         let age = (now - first).as_nanos();
-        let begun = first + Interval::from_secs(age / 1_000_000_000);
+        let started = first + Interval::from_secs(age / 1_000_000_000);
         self.next += 1;
         if self.order.len() > 2 * self.transactions.len() + 64 {
             self.order.retain(|(ordinal, id)| {
@@ -193,46 +197,47 @@ impl Shared {
             msg_types: Vector(Vec::new()),
             duration: Interval::ZERO,
         };
-        let fresh = Transaction {
+        let transaction = Transaction {
             ordinal: self.next,
-            begun,
+            started,
             last: now,
             hardware: None,
             row,
             ports: [68, 67],
             software: [None, None],
         };
-        self.transactions.entry(xid).or_insert(fresh)
+        self.transactions.entry(xid).or_insert(transaction)
     }
 
-    /// Adds a message to its transaction, which begins if there is none. Of more than `most` transactions the oldest ends.
+    /// Adds a message to its transaction, which is created if necessary. If there are `max` transactions already, the oldest
+    /// is evicted.
     pub(super) fn add(
         &mut self,
         logs: &mut Sinks,
         weirds: &mut Weirds,
-        most: usize,
+        max: usize,
         seen: Seen,
         message: Parts<'_>,
     ) {
         let xid = message.0.xid;
         let known = self.transactions.contains_key(&xid);
-        if !known && self.transactions.len() >= most {
+        if !known && self.transactions.len() >= max {
             let count = self.evict(logs).to_string();
             let name = "DHCP_max_tracked_transactions_exceeded";
-            let odd = PacketWeird { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
-            weirds.packet(logs, seen.now, &odd);
+            let weird = PacketWeird { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
+            weirds.packet(logs, seen.now, &weird);
         }
         let transaction = match known {
             true => self.transactions.get_mut(&xid),
-            false => Some(self.begin(xid, seen.now, seen.uid)),
+            false => Some(self.start(xid, seen.now, seen.uid)),
         };
         if let Some(transaction) = transaction {
             transaction.add(seen.now, seen.uid, seen.id, seen.from, message);
         }
     }
 
-    /// Keeps the software that a message states for its sender.
-    pub(super) fn keep_software(&mut self, seen: Seen, (msg, options): Parts<'_>) {
+    /// Records the software of the sender that a message names.
+    pub(super) fn record_software(&mut self, seen: Seen, (msg, options): Parts<'_>) {
         let Seen { id, from, .. } = seen;
         if let Some(transaction) = self.transactions.get_mut(&msg.xid) {
             if is_client(id, from) {
@@ -246,24 +251,24 @@ impl Shared {
         }
     }
 
-    /// Ends the transaction of a message if its row has no room for more.
+    /// Ends the transaction of a message if its row is full.
     pub(super) fn end_if_full(&mut self, logs: &mut Logs, xid: u32) {
         let Some(transaction) = self.transactions.get_mut(&xid) else { return };
         let row = &transaction.row;
         if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
             logs.write(row);
-            transaction.report_software(&mut self.reported);
+            transaction.report_software(&mut self.software);
             self.transactions.remove(&xid);
         }
     }
 
-    /// Puts the oldest transaction into the log; returns how many there were.
+    /// Ends the oldest transaction. Returns the number of transactions before.
     fn evict(&mut self, logs: &mut Logs) -> usize {
         let count = self.transactions.len();
         while let Some((ordinal, id)) = self.order.pop_front() {
             if self.transactions.get(&id).is_some_and(|t| t.ordinal == ordinal) {
                 if let Some(t) = self.transactions.remove(&id) {
-                    t.write(logs, &mut self.reported);
+                    t.write(logs, &mut self.software);
                 }
                 break;
             }
@@ -272,20 +277,20 @@ impl Shared {
     }
 }
 
-/// Both parts of a message.
+/// The fixed part and the options of a message.
 pub(super) type Parts<'a> = (&'a Msg<'a>, &'a Options<'a>);
 
-/// When and where a message was seen.
+/// Time, connection and direction of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: Time,
     pub(super) uid: Uid,
-    /// Its endpoints.
+    /// Endpoints of the connection.
     pub(super) id: ConnId,
     pub(super) from: Dir,
 }
 
-/// Whether a message is a client's: a server that broadcasts is the originator of its connection, too.
+/// Whether a client sent a message. The direction alone does not tell: a server that broadcasts is an originator, too.
 fn is_client(id: ConnId, from: Dir) -> bool {
     from.is_orig() && (id.orig_h == ANY || id.orig_p == 68 || id.resp_p == 67)
 }
@@ -394,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_waits() {
+    fn active_transactions_do_not_expire() {
         let (mut h, mut a) = harness();
         let request = message(7, [0; 4], REQUEST);
         for second in [0, 4, 8, 12, 16, 20, 24, 28, 32] {
@@ -402,13 +407,13 @@ mod tests {
             a.datagram(&mut h.cx(), Dir::Orig, &request, 300);
         }
         assert!(h.rows("dhcp").is_empty());
-        // Heard of four seconds ago, but it lasts too long.
+        // Last message four seconds ago, but it lasts too long.
         at(&mut h, 1036.0);
         assert_eq!(h.rows("dhcp")[0]["duration"], "32.000000");
     }
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn the_oldest_is_evicted() {
         let (mut h, mut a) = harness();
         let mut request = message(0, [0; 4], REQUEST);
         for xid in 0..=MAX_TRANSACTIONS as u32 {

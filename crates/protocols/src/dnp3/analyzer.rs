@@ -2,8 +2,8 @@ use gannet_base::Dir;
 
 use super::events::*;
 use super::frame;
-use super::frame::HEADER;
-use super::frame::LINK_FIELDS;
+use super::frame::HEADER_LEN;
+use super::frame::LINK_FIELDS_LEN;
 use super::frame::Link;
 use super::frame::Malformed;
 use super::objects;
@@ -14,10 +14,10 @@ use crate::Context;
 use crate::Tag;
 use crate::support::OutOfBound;
 
-/// Longest frame: 10 bytes of header, 250 of data in 16 blocks with two bytes each.
+/// Maximum length of a frame in bytes: a header of 10 bytes, and 250 bytes of data in 16 blocks with checksums of two bytes.
 const MAX_FRAME: usize = 300;
 
-/// Most bytes of a message. Outstations send no more than 2,048.
+/// Maximum length of a message, in bytes. Outstations send at most 2,048.
 const MAX_MESSAGE: usize = 1 << 16;
 
 /// The analyzer of one TCP connection.
@@ -30,8 +30,9 @@ struct Analyzer {
     tag: Tag,
     side: [Side; 2],
     rows: Rows,
+    /// The analysis has ended.
     done: bool,
-    /// Whether an exception was the reason.
+    /// A parse error ended the analysis: an exception in Zeek.
     thrown: bool,
 }
 
@@ -39,19 +40,20 @@ struct Analyzer {
 struct Side {
     buffer: Vec<u8>,
     link: Option<Link>,
-    /// What there is of the message.
+    /// Data of the message so far, without link and transport headers.
     application: Vec<u8>,
+    /// The first frame of the message was seen.
     first_seen: bool,
-    /// Whether a frame of the message was begun.
-    is_open: bool,
+    /// The header of a frame of the message was seen.
+    has_header: bool,
 }
 
-/// The connection is not analysed any further; the reason was reported where necessary.
+/// Why the analysis of the connection ends. The error has already been reported.
 #[derive(PartialEq, Eq)]
 enum Stop {
-    /// Further data is passed over.
+    /// Further data is ignored.
     Skip,
-    /// Zeek throws an exception.
+    /// A parse error, for which Zeek throws an exception.
     Thrown,
 }
 
@@ -75,10 +77,9 @@ impl Analyzer {
     }
 
     fn data(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        // Zeek hands over the datagrams that came before the protocol was found without regard to what they are, until
-        // one throws an exception.
-        let takes = !self.done || cx.env.is_replaying && !self.thrown;
-        if takes && let Err(stop) = self.frames(cx, from, data) {
+        // As in Zeek, all datagrams from before the detection of the protocol are analyzed, until one has a parse error.
+        let is_analyzed = !self.done || cx.env.is_replaying && !self.thrown;
+        if is_analyzed && let Err(stop) = self.frames(cx, from, data) {
             self.done = true;
             self.thrown = stop == Stop::Thrown;
         }
@@ -90,15 +91,15 @@ impl Analyzer {
             let link = match side.link {
                 Some(link) => link,
                 None => {
-                    let Some(header) = side.fill(HEADER, &mut data) else { return Ok(()) };
-                    let Some(header) = header.first_chunk::<HEADER>() else {
+                    let Some(header) = side.fill(HEADER_LEN, &mut data) else { return Ok(()) };
+                    let Some(header) = header.first_chunk::<HEADER_LEN>() else {
                         return Err(Stop::Skip);
                     };
                     let parsed = Link::parse(header);
                     let link = self.header(cx, from, parsed)?;
-                    if link.is_alone() {
-                        // What else is in the segment is not looked at, as in Zeek. What there is of
-                        // a message stays, though the next frame is to be the first of one.
+                    if link.is_bare() {
+                        // As in Zeek, the rest of the segment is ignored. The data of an incomplete
+                        // message is kept, although the next frame must be a first one.
                         let side = &mut self.side[from.index()];
                         let application = std::mem::take(&mut side.application);
                         *side = Side { application, ..Side::default() };
@@ -108,8 +109,10 @@ impl Analyzer {
                     link
                 }
             };
-            let total =
-                link.total().filter(|n| *n >= HEADER && *n <= MAX_FRAME).ok_or(Stop::Skip)?;
+            let total = link
+                .frame_len()
+                .filter(|n| *n >= HEADER_LEN && *n <= MAX_FRAME)
+                .ok_or(Stop::Skip)?;
             let side = &mut self.side[from.index()];
             if side.fill(total, &mut data).is_none() {
                 return Ok(());
@@ -140,27 +143,27 @@ impl Analyzer {
             }
         };
         cx.confirm(self.tag);
-        if !link.is_alone() {
+        if !link.is_bare() {
             if from.is_orig() != link.from_master {
                 self.weird(cx, "dnp3_unexpected_flow_direction");
             }
             let side = &mut self.side[from.index()];
-            let is_first = !std::mem::replace(&mut side.is_open, true);
+            let is_first = !std::mem::replace(&mut side.has_header, true);
             if is_first && !side.application.is_empty() {
-                // Behind the begin of another message, the header is part of that.
+                // After the start of another message, the header is part of that message, as in Zeek.
                 side.application
-                    .extend_from_slice(side.buffer.get(..LINK_FIELDS).unwrap_or_default());
+                    .extend_from_slice(side.buffer.get(..LINK_FIELDS_LEN).unwrap_or_default());
             }
             if is_first && side.application.is_empty() {
-                let fields = <[u8; LINK_FIELDS]>::try_from(
-                    side.buffer.get(..LINK_FIELDS).unwrap_or_default(),
+                let fields = <[u8; LINK_FIELDS_LEN]>::try_from(
+                    side.buffer.get(..LINK_FIELDS_LEN).unwrap_or_default(),
                 );
                 if let Ok(fields) = fields {
                     raise::link(cx, from, &fields);
                 }
             }
             if is_first && link.length < 5 {
-                // The message is taken for one that ends with the header.
+                // The message ends with the header.
                 return self.message(cx, from, &[]).and(Err(Stop::Skip));
             }
             if link.length == 0 {
@@ -170,7 +173,7 @@ impl Analyzer {
         Ok(link)
     }
 
-    /// A whole frame.
+    /// Processes a complete frame.
     fn frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -206,7 +209,7 @@ impl Analyzer {
         Ok(())
     }
 
-    /// A whole message. Its header counts even where its objects are malformed.
+    /// Processes a complete message. Its header is reported even if its objects are malformed.
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, message: &[u8]) -> Result<(), Stop> {
         match (from, message) {
             (Dir::Orig, [control, function, ..]) => {
@@ -230,7 +233,7 @@ impl Analyzer {
             _ => {}
         }
         let checked = if cx.env.logs.events.any() {
-            objects::walk(from, message, |part| raise::found(cx, from, &part))
+            objects::visit(from, message, |part| raise::part(cx, from, &part))
         } else {
             objects::check(from, message)
         };
@@ -241,7 +244,7 @@ impl Analyzer {
     }
 
     fn violation(&self, cx: &mut Context<'_>, e: &OutOfBound) -> Stop {
-        // What detects the protocol catches the exception while it hands over the datagrams before.
+        // While earlier datagrams are replayed, the detector of the protocol catches the exception.
         let tag = if cx.env.is_replaying { Tag::Detector } else { self.tag };
         cx.violation(tag, &e.to_string(), &[]);
         Stop::Thrown
@@ -263,7 +266,7 @@ impl Analyzer {
 }
 
 impl Side {
-    /// Fills the buffer up to `n` bytes; gives it when it is full.
+    /// Fills the buffer up to `n` bytes. Returns it once it is full.
     fn fill(&mut self, n: usize, data: &mut &[u8]) -> Option<&[u8]> {
         let take = n.saturating_sub(self.buffer.len()).min(data.len());
         self.buffer.extend_from_slice(&data[..take]);
@@ -304,8 +307,8 @@ impl Analyze for Udp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::found::MessagePart;
     use super::super::frame::tests::frame;
+    use super::super::part::MessagePart;
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
@@ -352,7 +355,7 @@ mod tests {
                 r#"dnp3_crob "is_orig":true,"control_code":65,"count8":2,"on_time":100,"off_time":200,"status_code":0"#,
             ]
         );
-        // An analog input below zero, frozen inputs with a time, a binary input, octets without a known form.
+        // A negative analog input, frozen inputs with a time, a binary input, and octets in an unknown format.
         let read =
             b"\xc0\xc1\x81\0\0\x1e\x02\0\0\0\x01\xfe\xff\x1f\x04\0\0\0\x01\x05\0\x01\0\0\0\0\0\
             \x01\x02\x07\x01\x81\xc8\x03\0\0\0ab";
@@ -378,23 +381,23 @@ mod tests {
     #[test]
     fn objects_without_bytes_are_reported_up_to_a_limit() {
         let (mut ends, mut over) = (0, 0);
-        // As many objects of no octets as bytes follow, again and again.
+        // Repeated headers, each with as many objects of no octets as bytes follow.
         let mut message = b"\xc0\x81\0\0".to_vec();
         for _ in 0..2_000 {
             message.extend_from_slice(b"\x6e\0\x08\x40\0");
         }
-        let walked = objects::walk(Dir::Resp, &message, |part| match part {
+        let walked = objects::visit(Dir::Resp, &message, |part| match part {
             MessagePart::End(_) => ends += 1,
-            MessagePart::TooMany => over += 1,
+            MessagePart::TooManyEmpty => over += 1,
             _ => {}
         });
-        // Behind the last headers, not as many bytes follow as objects are announced.
+        // After the last headers, fewer bytes follow than objects are announced.
         assert!(walked.is_err());
         assert!(ends > 65_536 && ends < 70_000 && over > 0, "{ends} {over}");
     }
 
     #[test]
-    fn a_request_outlives_a_violation() {
+    fn a_request_is_logged_after_a_violation() {
         let mut h = Harness::new(Proto::Tcp, 20000);
         let mut a = Tcp::new(&mut h.cx());
         let mut read = frame(true, b"\xc0\xc1\x01\x3c\x02\x06");
@@ -422,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_shorter_than_its_header_is_a_message_that_is_cut() {
+    fn a_frame_shorter_than_its_header_is_a_truncated_message() {
         let mut h = Harness::new(Proto::Udp, 20000);
         let mut a = Udp::new(&mut h.cx());
         let mut short = frame(true, b"\xc0\xc1\x01\x3c\x02\x06");
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_before_detection_are_all_read() {
+    fn all_datagrams_before_detection_are_analyzed() {
         let mut h = Harness::new(Proto::Udp, 9999);
         let mut a = Udp::new(&mut h.cx());
         h.env.is_replaying = true;
@@ -444,7 +447,7 @@ mod tests {
         a.datagram(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"), 0);
         assert!(h.confirmed(Tag::Dnp3Udp));
         assert_eq!(h.rows("weird")[0]["name"], "dnp3_header_lacks_magic");
-        // What is thrown concerns what detects the protocol, and is the end.
+        // The violation is reported for the detector, and the analysis ends.
         let cut = frame(false, b"\xc0\xc1\x81\0\0\x02\x02\x07\x01");
         a.datagram(&mut h.cx(), Dir::Resp, &cut, 0);
         assert_eq!(h.violations().len(), 1);
@@ -455,25 +458,25 @@ mod tests {
         assert_eq!(h.violations().len(), 1);
     }
 
-    /// A header alone whose length is another, behind it the transport byte.
+    /// A header with a wrong length, followed by the transport byte.
     fn short(length: u8, transport: u8) -> Vec<u8> {
         let mut d = frame(true, &[transport]);
         d[2] = length;
         let sum = frame::crc(&d[..8]).to_le_bytes();
         d[8..10].copy_from_slice(&sum);
-        d.truncate(HEADER);
+        d.truncate(HEADER_LEN);
         d
     }
 
     #[test]
-    fn a_later_frame_that_is_a_byte_too_short_ends_a_message_all_the_same() {
+    fn a_later_frame_that_is_a_byte_too_short_ends_a_message() {
         let mut h = Harness::new(Proto::Tcp, 20000);
         let mut a = Tcp::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, &frame(true, b"\x40\xc1\x01\x3c\x02\x06"));
         a.stream(&mut h.cx(), Dir::Orig, &short(4, 0x80));
         a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"));
         assert_eq!(h.rows("dnp3")[0]["fc_request"], "READ");
-        // Of three bytes less, it cannot be read.
+        // A frame that is three bytes too short ends the analysis.
         a.stream(&mut h.cx(), Dir::Orig, &frame(true, b"\x40\xc1\x02\x3c\x02\x06"));
         a.stream(&mut h.cx(), Dir::Orig, &short(2, 0x80));
         a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"));
@@ -481,14 +484,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_alone_cuts_off_stays_before_the_next_message() {
+    fn data_before_a_bare_header_precedes_the_next_message() {
         let mut h = Harness::new(Proto::Tcp, 20000);
         let mut a = Tcp::new(&mut h.cx());
         let read = b"\x3c\x02\x06\x3c\x03\x06\x3c\x04\x06";
         a.stream(&mut h.cx(), Dir::Orig, &frame(true, &[b"\x40\xc1\x01", &read[..]].concat()));
         a.stream(&mut h.cx(), Dir::Orig, &short(5, 0));
         a.stream(&mut h.cx(), Dir::Orig, &frame(true, &[b"\xc0\xc2\x02", &read[..]].concat()));
-        // The link's header is read as objects, and so is the second message.
+        // The link header and the second message are parsed as objects.
         let reason = "out_of_bound: Object_Header:qualifier_field: 3 > 1";
         let reason = format!("Binpac exception: binpac exception: {reason}");
         assert_eq!(h.violations(), [(Tag::Dnp3Tcp, reason)]);

@@ -29,7 +29,7 @@ gannet_event::events! {
             iin: u16 = "iin",
         }
 
-        /// A header of objects.
+        /// An object header.
         pub struct Dnp3ObjectHeader = "dnp3_object_header", opt_in {
             /// Group and variation.
             obj_type: u64 = "obj_type",
@@ -51,17 +51,17 @@ gannet_event::events! {
 
         /// The link header of the first frame of a message.
         pub struct Dnp3HeaderBlock = "dnp3_header_block", opt_in {
-            /// Length of the frame, from its control field on.
+            /// Length of the frame from its control field on, in bytes.
             len: u64 = "len",
             /// The control field.
             ctrl: u64 = "ctrl",
-            /// Destination.
+            /// Destination address.
             dest_addr: u64 = "dest_addr",
-            /// Source.
+            /// Source address.
             src_addr: u64 = "src_addr",
         }
 
-        /// An object of a response, after its parts.
+        /// The end of an object of a response, after the events of its parts.
         pub struct Dnp3ResponseDataObject = "dnp3_response_data_object", opt_in {
             /// The value of binary inputs and outputs, otherwise 255.
             data_value: u64 = "data_value",
@@ -71,37 +71,37 @@ gannet_event::events! {
         pub struct Dnp3AttributeCommon<'a> = "dnp3_attribute_common", opt_in {
             /// Type of the attribute.
             data_type_code: u64 = "data_type_code",
-            /// Its length.
+            /// Length of the attribute, in bytes.
             leng: u64 = "leng",
-            /// The attribute.
+            /// Value of the attribute.
             attribute_obj: &'a [u8] = "attribute_obj",
         }
 
-        /// Control of a relay (group 12, variation 1).
+        /// Control relay output block (group 12, variation 1).
         pub struct Dnp3Crob = "dnp3_crob", opt_in {
-            /// The operation.
+            /// Control code.
             control_code: u64 = "control_code",
-            /// How often it is done.
+            /// Number of times that the operation is executed.
             count8: u64 = "count8",
-            /// Milliseconds on.
+            /// Time that the output is on, in milliseconds.
             on_time: u64 = "on_time",
-            /// Milliseconds off.
+            /// Time that the output is off, in milliseconds.
             off_time: u64 = "off_time",
-            /// Status.
+            /// Status code.
             status_code: u64 = "status_code",
         }
 
-        /// A pattern of controls (group 12, variation 2).
+        /// Pattern control block (group 12, variation 2).
         pub struct Dnp3Pcb = "dnp3_pcb", opt_in {
-            /// The operation.
+            /// Control code.
             control_code: u64 = "control_code",
-            /// How often it is done.
+            /// Number of times that the operation is executed.
             count8: u64 = "count8",
-            /// Milliseconds on.
+            /// Time that the output is on, in milliseconds.
             on_time: u64 = "on_time",
-            /// Milliseconds off.
+            /// Time that the output is off, in milliseconds.
             off_time: u64 = "off_time",
-            /// Status.
+            /// Status code.
             status_code: u64 = "status_code",
         }
 
@@ -155,7 +155,7 @@ gannet_event::events! {
             flag: u64 = "flag",
             /// The count.
             count_value: u64 = "count_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -165,7 +165,7 @@ gannet_event::events! {
             flag: u64 = "flag",
             /// The count.
             count_value: u64 = "count_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -185,7 +185,7 @@ gannet_event::events! {
         pub struct Dnp3AnalogInput32wFlag = "dnp3_analog_input_32wFlag", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
@@ -193,19 +193,19 @@ gannet_event::events! {
         pub struct Dnp3AnalogInput16wFlag = "dnp3_analog_input_16wFlag", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
         /// Analog input (group 30, variation 3).
         pub struct Dnp3AnalogInput32woFlag = "dnp3_analog_input_32woFlag", opt_in {
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
         /// Analog input (group 30, variation 4).
         pub struct Dnp3AnalogInput16woFlag = "dnp3_analog_input_16woFlag", opt_in {
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
@@ -213,7 +213,7 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputSPwFlag = "dnp3_analog_input_SPwFlag", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
@@ -231,7 +231,7 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInput32wFlag = "dnp3_frozen_analog_input_32wFlag", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -239,7 +239,7 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInput16wFlag = "dnp3_frozen_analog_input_16wFlag", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -247,9 +247,9 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInput32wTime = "dnp3_frozen_analog_input_32wTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -257,21 +257,21 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInput16wTime = "dnp3_frozen_analog_input_16wTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
         /// Frozen analog input (group 31, variation 5).
         pub struct Dnp3FrozenAnalogInput32woFlag = "dnp3_frozen_analog_input_32woFlag", opt_in {
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
         /// Frozen analog input (group 31, variation 6).
         pub struct Dnp3FrozenAnalogInput16woFlag = "dnp3_frozen_analog_input_16woFlag", opt_in {
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -279,7 +279,7 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputSPwFlag = "dnp3_frozen_analog_input_SPwFlag", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -297,7 +297,7 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputEvent32woTime = "dnp3_analog_input_event_32woTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
@@ -305,7 +305,7 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputEvent16woTime = "dnp3_analog_input_event_16woTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
@@ -313,9 +313,9 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputEvent32wTime = "dnp3_analog_input_event_32wTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -323,9 +323,9 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputEvent16wTime = "dnp3_analog_input_event_16wTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -333,7 +333,7 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputEventSPwoTime = "dnp3_analog_input_event_SPwoTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
         }
 
@@ -351,9 +351,9 @@ gannet_event::events! {
         pub struct Dnp3AnalogInputEventSPwTime = "dnp3_analog_input_event_SPwTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             value: u64 = "value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -365,7 +365,7 @@ gannet_event::events! {
             value_low: u64 = "value_low",
             /// High half of the value.
             value_high: u64 = "value_high",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -373,7 +373,7 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputEvent32woTime = "dnp3_frozen_analog_input_event_32woTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -381,7 +381,7 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputEvent16woTime = "dnp3_frozen_analog_input_event_16woTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -389,9 +389,9 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputEvent32wTime = "dnp3_frozen_analog_input_event_32wTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -399,9 +399,9 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputEvent16wTime = "dnp3_frozen_analog_input_event_16wTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -409,7 +409,7 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputEventSPwoTime = "dnp3_frozen_analog_input_event_SPwoTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
         }
 
@@ -427,9 +427,9 @@ gannet_event::events! {
         pub struct Dnp3FrozenAnalogInputEventSPwTime = "dnp3_frozen_analog_input_event_SPwTime", opt_in {
             /// Flags of the point.
             flag: u64 = "flag",
-            /// The value: a negative one extended to 64 bits.
+            /// The value; negative values are sign-extended to 64 bits.
             frozen_value: u64 = "frozen_value",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
@@ -441,21 +441,21 @@ gannet_event::events! {
             frozen_value_low: u64 = "frozen_value_low",
             /// High half of the value.
             frozen_value_high: u64 = "frozen_value_high",
-            /// Milliseconds since 1970.
+            /// Time, in milliseconds since the Unix epoch.
             time48: u64 = "time48",
         }
 
         /// A block of a file (group 70, variation 5).
         pub struct Dnp3FileTransport<'a> = "dnp3_file_transport", opt_in {
-            /// The file.
+            /// Handle of the file.
             file_handle: u64 = "file_handle",
             /// Number of the block.
             block_num: u64 = "block_num",
-            /// The block.
+            /// Data of the block.
             file_data: &'a [u8] = "file_data",
         }
 
-        /// Data whose form is not known.
+        /// Data in an unknown format.
         pub struct Dnp3DebugByte<'a> = "dnp3_debug_byte", opt_in {
             /// The data.
             debug: &'a [u8] = "debug",

@@ -1,15 +1,15 @@
 //! Link frames (IEEE 1815 clause 9) and their checksums.
 
-/// Bytes of a link header with its checksum.
-const LINK: usize = 10;
-/// Bytes of its fields.
-pub const LINK_FIELDS: usize = LINK - 2;
-/// Bytes that are needed before a frame is looked at: link header and transport.
-pub const HEADER: usize = LINK + 1;
-/// Bytes of a block between checksums.
-const BLOCK: usize = 16;
+/// Length of a link header with its checksum, in bytes.
+const LINK_LEN: usize = 10;
+/// Length of the fields of a link header, in bytes.
+pub const LINK_FIELDS_LEN: usize = LINK_LEN - 2;
+/// Length of the link header and the transport byte, which are parsed together, in bytes.
+pub const HEADER_LEN: usize = LINK_LEN + 1;
+/// Maximum length of a block without its checksum, in bytes.
+const BLOCK_LEN: usize = 16;
 
-/// The checksum: polynomial 0x3d65, reflected, inverted.
+/// Computes the CRC-16/DNP checksum: polynomial 0x3d65, reflected, inverted.
 pub fn crc(data: &[u8]) -> u16 {
     let table = const {
         let mut table = [0u16; 256];
@@ -32,7 +32,7 @@ pub fn crc(data: &[u8]) -> u16 {
 /// The fields of a link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Bytes from the control field on, without checksums: 5 for the header alone.
+    /// Length from the control field on without checksums, in bytes: 5 for the header alone.
     pub length: u8,
     /// Whether the frame comes from the master station.
     pub from_master: bool,
@@ -42,18 +42,18 @@ pub struct Link {
     pub last: bool,
 }
 
-/// Why a link header is none.
+/// Error of a malformed link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// The first two bytes are others.
+    /// The start bytes are wrong.
     Start,
-    /// The checksum is another.
+    /// The checksum is wrong.
     Checksum,
 }
 
 impl Link {
-    /// Parses the first [`HEADER`] bytes.
-    pub fn parse(d: &[u8; HEADER]) -> Result<Self, Malformed> {
+    /// Parses the first [`HEADER_LEN`] bytes.
+    pub fn parse(d: &[u8; HEADER_LEN]) -> Result<Self, Malformed> {
         if d[..2] != [0x05, 0x64] {
             return Err(Malformed::Start);
         }
@@ -68,25 +68,25 @@ impl Link {
         })
     }
 
-    /// Whether there is nothing behind the header.
-    pub fn is_alone(&self) -> bool {
+    /// Whether the frame has no data after its header.
+    pub fn is_bare(&self) -> bool {
         self.length == 5
     }
 
-    /// Bytes of the whole frame with its checksums. `None` if the length is less than the
-    /// header's own; of one byte less the transport byte is taken, and nothing else, as in Zeek.
-    pub fn total(&self) -> Option<usize> {
+    /// Length of the whole frame with its checksums, in bytes. `None` if the length field is too small for a header.
+    /// As in Zeek, a length of 4, one byte too small, gives a header with the transport byte.
+    pub fn frame_len(&self) -> Option<usize> {
         if self.length == 4 {
-            return Some(HEADER);
+            return Some(HEADER_LEN);
         }
         let user = usize::from(self.length).checked_sub(5)?;
-        Some(LINK + user + 2 * user.div_ceil(BLOCK))
+        Some(LINK_LEN + user + 2 * user.div_ceil(BLOCK_LEN))
     }
 }
 
-/// The blocks of a whole frame, without checksums; `None` in place of one whose checksum is wrong.
+/// Iterates over the blocks of a complete frame, without checksums. A block with a wrong checksum is `None`.
 pub fn blocks(frame: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    frame.get(LINK..).unwrap_or_default().chunks(BLOCK + 2).map(|chunk| {
+    frame.get(LINK_LEN..).unwrap_or_default().chunks(BLOCK_LEN + 2).map(|chunk| {
         let (data, sum) = chunk.split_last_chunk::<2>()?;
         (crc(data) == u16::from_le_bytes(*sum)).then_some(data)
     })
@@ -96,12 +96,12 @@ pub fn blocks(frame: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 pub(super) mod tests {
     use super::*;
 
-    /// A frame around user data, transport byte included.
+    /// A frame with user data, which includes the transport byte.
     pub(in super::super) fn frame(from_master: bool, user: &[u8]) -> Vec<u8> {
         let control = if from_master { 0xc4 } else { 0x44 };
         let mut out = vec![0x05, 0x64, user.len() as u8 + 5, control, 1, 0, 2, 0];
         out.extend_from_slice(&crc(&out).to_le_bytes());
-        for block in user.chunks(BLOCK) {
+        for block in user.chunks(BLOCK_LEN) {
             out.extend_from_slice(block);
             out.extend_from_slice(&crc(block).to_le_bytes());
         }
@@ -118,17 +118,17 @@ pub(super) mod tests {
     #[test]
     fn headers_and_blocks() {
         let f = frame(true, &[0xc0; 20]);
-        let link = Link::parse(f[..HEADER].try_into().unwrap()).unwrap();
+        let link = Link::parse(f[..HEADER_LEN].try_into().unwrap()).unwrap();
         assert!(link.from_master && link.first && link.last);
-        assert_eq!(link.total(), Some(f.len()));
+        assert_eq!(link.frame_len(), Some(f.len()));
         let got: Vec<_> = blocks(&f).map(|b| b.map(<[u8]>::len)).collect();
         assert_eq!(got, [Some(16), Some(4)]);
         let mut bad = f.clone();
         bad[11] ^= 1;
         assert_eq!(blocks(&bad).next(), Some(None));
         bad[3] ^= 1;
-        assert_eq!(Link::parse(bad[..HEADER].try_into().unwrap()), Err(Malformed::Checksum));
+        assert_eq!(Link::parse(bad[..HEADER_LEN].try_into().unwrap()), Err(Malformed::Checksum));
         bad[0] = 0;
-        assert_eq!(Link::parse(bad[..HEADER].try_into().unwrap()), Err(Malformed::Start));
+        assert_eq!(Link::parse(bad[..HEADER_LEN].try_into().unwrap()), Err(Malformed::Start));
     }
 }

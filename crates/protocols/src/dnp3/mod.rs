@@ -1,18 +1,18 @@
 //! DNP3 (IEEE 1815) over TCP and UDP.
 //!
 //! TCP carries the *link frames* of the serial protocol: a header with checksum, then blocks of up
-//! to sixteen bytes with a checksum each ([`frame`]). Frames form a *message* of the application,
-//! which begins with a function; a transport byte marks the first and the last frame. A header with
+//! to sixteen bytes with a checksum each ([`frame`]). One or more frames form an *application message*,
+//! which begins with a function code; a transport byte marks the first and the last frame. A header with
 //! a valid checksum confirms the protocol.
 //!
-//! A row of dnp3.log joins a request and its response. The [`objects`] of a message are read only as far
-//! as to know that they are whole: a message that is malformed ends the analysis.
+//! A row of dnp3.log joins a request and its response. Without listeners, the [`objects`] of a message are
+//! only validated: a malformed message ends the analysis.
 
 mod analyzer;
 pub mod events;
-mod found;
 pub mod frame;
 pub mod objects;
+mod part;
 mod raise;
 mod rows;
 
@@ -29,7 +29,7 @@ use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

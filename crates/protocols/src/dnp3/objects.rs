@@ -1,41 +1,40 @@
-//! Objects of a message (IEEE 1815 clauses 4 and 11): how long each of them is, and where one ends
-//! too soon.
+//! Parsing of the objects of a message (IEEE 1815 clauses 4 and 11) into parts with checked lengths.
 //!
-//! Objects are not logged: [`check`] parses them only to validate the message, [`walk`] to report them. A
+//! Objects are not logged: [`check`] parses them only to validate the message, [`visit`] to report them. A
 //! message is a list of
-//! *object headers*: group and variation, a *qualifier*, and a range or count whose form the
-//! qualifier determines. Responses have that many objects behind each header, requests only for
+//! *object headers*: group and variation, a *qualifier*, and a range or count whose format the
+//! qualifier determines. Responses have that many objects after each header, requests only for
 //! groups that carry data to the outstation. The qualifier also determines a prefix before each
 //! object.
 
 use gannet_base::Dir;
 
-use super::found::MessagePart;
-use super::found::report;
+use super::part::MessagePart;
+use super::part::report;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
-/// Objects without any bytes that are reported of one message.
+/// Maximum number of empty objects of one message that are reported.
 const MAX_EMPTY: u32 = 1 << 16;
 
-/// Checks a whole message of one side, application header included.
+/// Validates a complete message of one side, including the application header.
 pub fn check(from: Dir, message: &[u8]) -> Result<(), OutOfBound> {
     parse(from, message, &mut None::<fn(MessagePart<'_>)>)
 }
 
-/// The same, and reports the parts behind the application header.
-pub fn walk(
+/// Like [`check`], but passes each part after the application header to `visit`.
+pub fn visit(
     from: Dir,
     message: &[u8],
-    found: impl FnMut(MessagePart<'_>),
+    visit: impl FnMut(MessagePart<'_>),
 ) -> Result<(), OutOfBound> {
-    parse(from, message, &mut Some(found))
+    parse(from, message, &mut Some(visit))
 }
 
 fn parse<F: FnMut(MessagePart<'_>)>(
     from: Dir,
     message: &[u8],
-    found: &mut Option<F>,
+    visit: &mut Option<F>,
 ) -> Result<(), OutOfBound> {
     let (record, header) = match from {
         Dir::Orig => ("DNP3_Application_Request_Header", 2),
@@ -50,17 +49,17 @@ fn parse<F: FnMut(MessagePart<'_>)>(
     };
     let mut rest = d.rest();
     if !has_objects && from == Dir::Resp {
-        report(found, MessagePart::Rest(rest));
+        report(visit, MessagePart::Rest(rest));
     }
     let mut empty = MAX_EMPTY;
     while has_objects && !rest.is_empty() {
-        rest = group(from, function, rest, &mut empty, found)?;
+        rest = group(from, function, rest, &mut empty, visit)?;
     }
     Ok(())
 }
 
-/// Ranges by the form in the qualifier: of indices, then of addresses, of one, two and four bytes
-/// each.
+/// Names of Zeek's records for ranges, by the range code of the qualifier: ranges of indices, then of addresses, with
+/// fields of one, two and four bytes.
 const RANGES: [&str; 6] = [
     "Range_Field_0",
     "Range_Field_1",
@@ -70,13 +69,13 @@ const RANGES: [&str; 6] = [
     "Range_Field_5",
 ];
 
-/// Parses an object header and its objects; returns the rest.
+/// Parses an object header and its objects. Returns the rest of the data.
 fn group<'a, F: FnMut(MessagePart<'_>)>(
     from: Dir,
     function: u8,
     data: &'a [u8],
     empty: &mut u32,
-    found: &mut Option<F>,
+    visit: &mut Option<F>,
 ) -> Result<&'a [u8], OutOfBound> {
     let mut d = Record::new("Object_Header", data);
     let head = d.upto("qualifier_field", 3)?;
@@ -88,7 +87,7 @@ fn group<'a, F: FnMut(MessagePart<'_>)>(
         part(n, size).iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b))
     };
     // Zeek reports addresses and counts in network order.
-    let swapped =
+    let big_endian =
         |n: usize, size: usize| part(n, size).iter().fold(0u32, |all, b| all << 8 | u32::from(*b));
     let (count, low, high) = match qualifier & 0x0f {
         form @ 0..=5 => {
@@ -96,12 +95,12 @@ fn group<'a, F: FnMut(MessagePart<'_>)>(
             let size = 1 << (form % 3);
             Record::new(record, d.rest()).all(2 * size)?;
             d.at += 2 * size;
-            // Addresses do not say how many objects there are.
+            // A range of addresses does not determine the number of objects.
             if form < 3 {
                 let (low, high) = (number(0, size), number(1, size));
                 (high.wrapping_sub(low).wrapping_add(1) as i32, low, high)
             } else {
-                (0, swapped(0, size), swapped(1, size))
+                (0, big_endian(0, size), big_endian(1, size))
             }
         }
         6 => (0, 0xffff, 0xffff),
@@ -111,11 +110,11 @@ fn group<'a, F: FnMut(MessagePart<'_>)>(
         }
         8 => {
             d.upto("range_field_8", 2)?;
-            (number(0, 2) as i32, swapped(0, 2), 0)
+            (number(0, 2) as i32, big_endian(0, 2), 0)
         }
         9 => {
             d.upto("range_field_9", 4)?;
-            (number(0, 4) as i32, swapped(0, 4), 0)
+            (number(0, 4) as i32, big_endian(0, 4), 0)
         }
         0x0b => {
             d.upto("range_field_b", 1)?;
@@ -126,13 +125,13 @@ fn group<'a, F: FnMut(MessagePart<'_>)>(
             (0, 0, 0)
         }
     };
-    report(found, MessagePart::Header { kind, qualifier, number: count as u32, low, high });
+    report(visit, MessagePart::Header { kind, qualifier, number: count as u32, low, high });
     let (record, object_record) = match from {
         Dir::Orig => ("Request_Objects", "Request_Data_Object"),
         Dir::Resp => ("Response_Objects", "Response_Data_Object"),
     };
     let Some((field, packed)) = objects_field(from, kind) else { return Ok(d.rest()) };
-    // Packed objects have a bit each.
+    // Packed objects take one bit each.
     let count = if packed { count / 8 + i32::from(count > count / 8 * 8) } else { count };
     let mut rest = d.rest();
     let error = |have| OutOfBound::new(record, field, i64::from(count), have);
@@ -142,14 +141,14 @@ fn group<'a, F: FnMut(MessagePart<'_>)>(
     }
     for _ in 0..count {
         let mut o = Record::new(object_record, rest);
-        object(&mut o, from, function, (kind, qualifier), found)?;
+        object(&mut o, from, function, (kind, qualifier), visit)?;
         if o.at == 0 {
-            // The other objects are empty as well: only a listener receives them.
-            if found.is_none() {
+            // The other objects are empty as well, and only relevant for a listener.
+            if visit.is_none() {
                 break;
             }
             if *empty == 0 {
-                report(found, MessagePart::TooMany);
+                report(visit, MessagePart::TooManyEmpty);
                 break;
             }
             *empty -= 1;
@@ -159,8 +158,7 @@ fn group<'a, F: FnMut(MessagePart<'_>)>(
     Ok(rest)
 }
 
-/// The name of the list of objects behind a header, and whether they are packed; `None` if there
-/// are none.
+/// Name of Zeek's field for the objects after a header, and whether they are packed; `None` if no objects follow.
 fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
     if from == Dir::Resp {
         return Some(match kind {
@@ -210,13 +208,13 @@ fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
     Some((field, false))
 }
 
-/// An object with its prefix.
+/// Parses an object with its prefix.
 fn object<F: FnMut(MessagePart<'_>)>(
     d: &mut Record<'_>,
     from: Dir,
     function: u8,
     (kind, qualifier): (u16, u8),
-    found: &mut Option<F>,
+    visit: &mut Option<F>,
 ) -> Result<(), OutOfBound> {
     let mut p = Record::new("Prefix_Type", d.data);
     let prefix = match qualifier & 0xf0 {
@@ -230,7 +228,7 @@ fn object<F: FnMut(MessagePart<'_>)>(
     };
     let prefix = prefix.iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b));
     d.at = p.at;
-    report(found, MessagePart::Prefix(prefix));
+    report(visit, MessagePart::Prefix(prefix));
     let mut value = 0xff;
     if number(d, from, kind)? {
         if matches!(kind, 0x0101 | 0x0102 | 0x0a01 | 0x0a02) {
@@ -239,28 +237,28 @@ fn object<F: FnMut(MessagePart<'_>)>(
     } else {
         let mut o = Record::new("", d.rest());
         if !plain(&mut o, kind)? {
-            control(&mut o, from, function, kind, prefix)?;
+            variable(&mut o, from, function, kind, prefix)?;
         }
         let body = o.data.get(..o.at).unwrap_or_default();
-        let part = if has_known_form(from, kind) {
+        let part = if has_known_format(from, kind) {
             MessagePart::Object { kind, body }
         } else {
             MessagePart::Rest(body)
         };
-        report(found, part);
+        report(visit, part);
         d.at += o.at;
     }
     if from == Dir::Resp {
-        report(found, MessagePart::End(value));
+        report(visit, MessagePart::End(value));
     }
     Ok(())
 }
 
-/// Whether an object that is no single number has a form of its own: what has none takes all bytes there are.
-fn has_known_form(from: Dir, kind: u16) -> bool {
+/// Whether the format of an object that is not a single number is known. Any other object takes all remaining bytes.
+fn has_known_format(from: Dir, kind: u16) -> bool {
     let is_plain = plain(&mut Record::new("", &[]), kind) != Ok(false);
     let [group, _] = kind.to_be_bytes();
-    let in_control = matches!(
+    let is_variable = matches!(
         kind,
         0x3201..=0x3203
             | 0x3301
@@ -273,18 +271,18 @@ fn has_known_form(from: Dir, kind: u16) -> bool {
             | 0x7801..=0x780f
     );
     is_plain
-        || in_control
+        || is_variable
         || matches!(group, 0x6e..=0x71)
         || is_attribute(kind)
         || matches!((from, kind), (Dir::Resp, 0x0301) | (Dir::Orig, 0x5001))
 }
 
-/// Whether an object describes the device.
+/// Whether an object is a device attribute (group 0).
 fn is_attribute(kind: u16) -> bool {
     matches!(kind, 0x00d3..=0x00f3 | 0x00f5..=0x00fa | 0x00fc | 0x00fe | 0x00ff)
 }
 
-/// Objects that are a single number; returns whether it is one.
+/// Parses an object that is a single number. Returns whether it is one.
 fn number(d: &mut Record<'_>, from: Dir, kind: u16) -> Result<bool, OutOfBound> {
     let (field, n) = match kind {
         0x0101 => ("biwoflag", 1),
@@ -312,9 +310,9 @@ fn number(d: &mut Record<'_>, from: Dir, kind: u16) -> Result<bool, OutOfBound> 
     d.upto(field, n).map(|_| true)
 }
 
-/// Objects of few numbers, with a time or without; returns whether it is one.
+/// Parses an object that consists of a few numbers and an optional time. Returns whether it is one.
 fn plain(d: &mut Record<'_>, kind: u16) -> Result<bool, OutOfBound> {
-    // The record, the last of its numbers where a time follows, and the bytes of the numbers.
+    // The name of the record, the name of its last number if a time follows, and the size of the numbers in bytes.
     let (record, last, n) = match kind {
         0x0202 => ("BinInEveAtime", "flag", 1),
         0x0203 => ("BinInEveRtime", "", 3),
@@ -363,7 +361,7 @@ fn plain(d: &mut Record<'_>, kind: u16) -> Result<bool, OutOfBound> {
         0x2101 => ("FrozenAnaInputEve32woTime", "", 5),
         0x2102 => ("FrozenAnaInputEve16woTime", "", 3),
         0x2103 => ("FrozenAnaInputEve32wTime", "f_value", 5),
-        // Four bytes of value, though the standard has two.
+        // As in Zeek, the value has four bytes, although the standard has two.
         0x2104 => ("FrozenAnaInputEve16wTime", "f_value", 5),
         0x2105 => ("FrozenAnaInputEveSPwoTime", "", 5),
         0x2106 => ("FrozenAnaInputEveDPwoTime", "", 9),
@@ -398,15 +396,15 @@ fn plain(d: &mut Record<'_>, kind: u16) -> Result<bool, OutOfBound> {
     Ok(true)
 }
 
-/// Objects with strings or lists in them.
-fn control(
+/// Parses an object with strings or lists, or of an unknown format.
+fn variable(
     d: &mut Record<'_>,
     from: Dir,
     function: u8,
     kind: u16,
     prefix: u32,
 ) -> Result<(), OutOfBound> {
-    // Sizes are computed with 32 bits, or 16 where the record takes no more, and are signed.
+    // As in Zeek, sizes are signed numbers of 32 bits, or of 16 bits in records that store no more.
     let less = |n: u32| i64::from(prefix.wrapping_sub(n) as i32);
     let short = i64::from(prefix as u16);
     let [group, variation] = kind.to_be_bytes();
@@ -438,7 +436,7 @@ fn control(
             d.at = d.data.len();
             Ok(())
         }
-        // A request carries it only where it authenticates.
+        // A request carries this object only with the function AUTHENTICATE_FILE.
         0x4602 if from == Dir::Orig && function != 0x1d => Ok(()),
         0x4602 => {
             d.record = "File_Control_Auth";
@@ -561,7 +559,7 @@ fn control(
             d.record = "UpdateKeyCon";
             d.string("mac", short)
         }
-        // Strings of octets, whose length is the variation.
+        // Octet strings, whose length is the variation.
         _ if (0x6e..=0x71).contains(&group) => {
             d.record = "Default_Wrap";
             let names = ["oct_str", "oct_str_eve", "vir_ter_out_blk", "vir_ter_eve"];
@@ -575,13 +573,13 @@ fn control(
     }
 }
 
-/// Status of an activation (group 91).
+/// Parses the status of an activation (group 91).
 fn activation(d: &mut Record<'_>) -> Result<(), OutOfBound> {
     d.record = "ActivateConf";
     let head = d.upto("count", 5)?;
-    let (count, left) = (head[4], d.rest().len());
-    if usize::from(count) > left {
-        return Err(OutOfBound::new(d.record, "elements", i64::from(count), left));
+    let (count, remaining) = (head[4], d.rest().len());
+    if usize::from(count) > remaining {
+        return Err(OutOfBound::new(d.record, "elements", i64::from(count), remaining));
     }
     for _ in 0..count {
         let mut e = Record::new("StatusEle", d.rest());
@@ -635,7 +633,7 @@ mod tests {
         assert_eq!(error(Resp, &m), "out_of_bound: Response_Objects:biwoflag: 2 > 1");
         let m = b"\xc0\x81\0\0\x1e\x02\0\x03\x04\x01aa\x01b";
         assert_eq!(error(Resp, m), "out_of_bound: AnalogInput16wFlag: 3 > 2");
-        // A range that ends before it begins, with objects prefixed by their number.
+        // A range whose end precedes its start, with objects that have an index prefix.
         let m = b"\xc0\x81\0\0\x1e\x02\0\x04\x02";
         assert_eq!(error(Resp, m), "out_of_bound: Response_Objects:objects: -1 > 5");
         let m = b"\xc0\x81\0\0\x02\x02\x28\x01\0\x05\0\x81123456";
@@ -643,7 +641,7 @@ mod tests {
         assert_eq!(error(Resp, &m[..m.len() - 1]), "out_of_bound: BinInEveAtime:time48: 7 > 6");
         assert_eq!(error(Resp, &m[..11]), "out_of_bound: BinInEveAtime:flag: 1 > 0");
         assert_eq!(error(Resp, &m[..10]), "out_of_bound: Prefix_Type:prefix16: 2 > 1");
-        // Behind a prefix there is to be one number.
+        // One number is expected after a prefix.
         let m = b"\xc0\x81\0\0\x50\x01\x17\x01\x07\x01";
         assert_eq!(error(Resp, m), "out_of_bound: Response_Data_Object:iin: 3 > 2");
         // Octets by variation; unknown objects take the remaining bytes.
@@ -662,11 +660,11 @@ mod tests {
         assert_eq!(error(Resp, m), "");
         let m = b"\xc0\x81\0\0\x46\x05\x5b\x01\x07\0\x01\0\0\0\0\0\0\0ab";
         assert_eq!(error(Resp, m), "out_of_bound: File_Transport:file_data: 7 > 10");
-        // An operation of one relay, and one that is cut.
+        // A complete and a truncated control relay output block.
         let m = b"\xc0\x03\x0c\x01\x17\x01\x05\x03\x01\x64\0\0\0\x64\0\0\0\0";
         assert_eq!(error(Orig, m), "");
         assert_eq!(error(Orig, &m[..m.len() - 1]), "out_of_bound: CROB: 11 > 10");
-        // Authentication by file is read in that request alone.
+        // File authentication is parsed only in requests with that function.
         assert_eq!(error(Orig, b"\xc0\x19\x46\x02\x07\x01\x3c\x02\x06"), "");
         let m = b"\xc0\x81\0\0\x5b\x01\x07\x01\0\0\0\0\x02\x02\x07x\0\x07";
         assert_eq!(error(Resp, m), "out_of_bound: StatusEle:ancillary: 1 > 2");

@@ -1,12 +1,12 @@
-//! Objects as events.
+//! Conversion of message parts to events.
 
 use gannet_base::Dir;
 
 use super::events::*;
-use super::found::MessagePart;
+use super::part::MessagePart;
 use crate::Context;
 
-/// Raises the event of the link header that begins a message.
+/// Raises the event of the link header at the start of a message.
 pub(super) fn link(cx: &mut Context<'_>, from: Dir, fields: &[u8]) {
     let [_, _, len, ctrl, dest_0, dest_1, src_0, src_1, ..] = *fields else { return };
     cx.raise(|c| Dnp3HeaderBlock {
@@ -20,7 +20,7 @@ pub(super) fn link(cx: &mut Context<'_>, from: Dir, fields: &[u8]) {
 }
 
 /// Raises the event of a part of a message.
-pub(super) fn found(cx: &mut Context<'_>, from: Dir, part: &MessagePart<'_>) {
+pub(super) fn part(cx: &mut Context<'_>, from: Dir, part: &MessagePart<'_>) {
     let is_orig = from.is_orig();
     match *part {
         MessagePart::Header { kind, qualifier, number, low, high } => {
@@ -44,7 +44,7 @@ pub(super) fn found(cx: &mut Context<'_>, from: Dir, part: &MessagePart<'_>) {
             let data_value = value.into();
             cx.raise(|c| Dnp3ResponseDataObject { c, is_orig, data_value });
         }
-        MessagePart::TooMany => cx.weird("dnp3_excessive_empty_objects", "", None),
+        MessagePart::TooManyEmpty => cx.weird("dnp3_excessive_empty_objects", "", None),
     }
 }
 
@@ -53,7 +53,7 @@ fn le(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |all, b| all << 8 | u64::from(*b))
 }
 
-/// An object that [was found](super::objects::walk): its bytes are as many as its kind has.
+/// Raises the event of an object, whose length [was checked](super::objects::visit).
 fn object(cx: &mut Context<'_>, is_orig: bool, kind: u16, body: &[u8]) {
     let field = |at: usize, n: usize| le(body.get(at..at + n).unwrap_or_default());
     match kind {
@@ -96,7 +96,7 @@ fn object(cx: &mut Context<'_>, is_orig: bool, kind: u16, body: &[u8]) {
     }
 }
 
-/// The parts of a counter or an analog input.
+/// The fields of a counter or an analog input.
 struct Point {
     flag: u64,
     value: u64,
@@ -107,7 +107,7 @@ struct Point {
 impl Point {
     fn parse(kind: u16, body: &[u8]) -> Self {
         let [group, variation] = kind.to_be_bytes();
-        // What is not an event may have no flags and no time.
+        // Static objects (groups below 32) may lack flags or a time.
         let (has_flag, is_wide, has_time) = match group {
             0x14 | 0x15 => {
                 let has_time = matches!(kind, 0x1505 | 0x1506);
@@ -120,24 +120,24 @@ impl Point {
         let (flag, rest) = body.split_at(usize::from(has_flag).min(body.len()));
         let (rest, time) = rest.split_at(rest.len().saturating_sub(if has_time { 6 } else { 0 }));
         let (low, high) = rest.split_at(if is_wide { 4.min(rest.len()) } else { rest.len() });
-        Self { flag: le(flag), value: signed(kind, low), high: le(high), time: le(time) }
+        Self { flag: le(flag), value: point_value(kind, low), high: le(high), time: le(time) }
     }
 }
 
-/// The value of a point. Analog inputs of integers are signed: Zeek's counts hold them extended to 64 bits.
-fn signed(kind: u16, value: &[u8]) -> u64 {
+/// Returns the value of a point. Integer analog inputs are signed: as in Zeek, they are sign-extended to 64 bits.
+fn point_value(kind: u16, value: &[u8]) -> u64 {
     let [group, variation] = kind.to_be_bytes();
     let is_float = match group {
         0x1e => variation > 4,
         0x1f => variation > 6,
         _ => variation > 4,
     };
-    // Zeek takes these for numbers without sign.
+    // Zeek parses these as unsigned numbers.
     let is_count = matches!(group, 0x14 | 0x15);
     let number = le(value);
     match value.len() {
         _ if is_float || is_count => number,
-        // Of four bytes, two count.
+        // Only two of the four bytes count.
         _ if kind == 0x2104 => number as i16 as u64,
         2 => number as i16 as u64,
         4 => number as i32 as u64,
@@ -145,7 +145,7 @@ fn signed(kind: u16, value: &[u8]) -> u64 {
     }
 }
 
-/// Counters and analog inputs (groups 20, 21, 30 to 33).
+/// Raises the event of a counter or an analog input (groups 20, 21, 30 to 33).
 fn point(cx: &mut Context<'_>, is_orig: bool, kind: u16, body: &[u8]) {
     macro_rules! points {
         ($($kind:literal $name:ident { $($field:ident: $part:ident),* })*) => {

@@ -8,20 +8,20 @@ use gannet_log::Value;
 use super::events::Dnp3ApplicationRequestHeader;
 use super::events::Dnp3ApplicationResponseHeader;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each request and its response.
     pub struct Dnp3Row = "dnp3" {
-        /// Time of the last message of both.
+        /// Time of the response, or of the request if it has no response.
         ts: Time = "ts",
-        /// Its connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Endpoints of the connection.
         id: ConnId = "id",
-        /// Function of the request.
+        /// Function code of the request.
         fc_request: Option<Function> = "fc_request",
-        /// Function of the response.
+        /// Function code of the response.
         fc_reply: Option<Function> = "fc_reply",
         /// The response's internal indications.
         iin: Option<u16> = "iin",
@@ -86,11 +86,11 @@ impl Value for Function {
     }
 }
 
-/// Writes a row for each response, and for a request without one.
+/// Writes a row for each response, and for each request without a response.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Pending>);
 
-/// A request without response.
+/// A request that waits for its response.
 #[derive(Debug)]
 struct Pending {
     ts: Time,
@@ -98,7 +98,7 @@ struct Pending {
 }
 
 impl Rows {
-    /// The connection ends: the row of a request without response is written.
+    /// Writes the row of a request without response at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(Pending { ts, function }) = self.0.take() {
             write(cx, ts, Some(function), None, None);
@@ -106,14 +106,14 @@ impl Rows {
     }
 }
 
-impl Hear<Dnp3ApplicationRequestHeader> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationRequestHeader) {
+impl OnEvent<Dnp3ApplicationRequestHeader> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationRequestHeader) {
         self.0 = Some(Pending { ts: cx.now, function: Function(event.fc) });
     }
 }
 
-impl Hear<Dnp3ApplicationResponseHeader> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationResponseHeader) {
+impl OnEvent<Dnp3ApplicationResponseHeader> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Dnp3ApplicationResponseHeader) {
         let request = self.0.take().map(|pending| pending.function);
         write(cx, cx.now, request, Some(Function(event.fc)), Some(event.iin));
     }

@@ -1,11 +1,11 @@
-//! The answers of a reply, until its row is written.
+//! Storage of the answers of a reply until its row is written.
 
 use gannet_base::Interval;
 use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
-/// Answers of one reply: texts one behind the other, and their times to live.
+/// Answers of one reply: their concatenated texts, the end offset of each text, and their times to live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers {
     text: Vec<u8>,
@@ -14,14 +14,14 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Forgets all, keeps the memory.
+    /// Removes all answers and keeps the capacity.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
         self.ttls.clear();
     }
 
-    /// Bytes they occupy, about.
+    /// Approximate memory use, in bytes.
     pub(super) fn weight(&self) -> usize {
         self.text.len() + self.ends.len() * size_of::<(u32, Interval)>()
     }
@@ -30,7 +30,7 @@ impl Answers {
         self.ends.is_empty()
     }
 
-    /// Adds what `write` appends, unless it appends nothing.
+    /// Adds an answer with the text that `write` appends; none if the text is empty.
     pub(super) fn push(&mut self, ttl: Interval, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.text.len();
         write(&mut self.text);
@@ -41,7 +41,7 @@ impl Answers {
     }
 }
 
-/// The texts of [`Answers`]; unset when there are none.
+/// The texts of [`Answers`]; unset if there are no answers.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerTexts<'a>(pub(super) &'a Answers);
 
@@ -63,7 +63,7 @@ impl Value for AnswerTexts<'_> {
     }
 }
 
-/// The times to live of [`Answers`]; unset when there are none.
+/// The times to live of [`Answers`]; unset if there are no answers.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerTtls<'a>(pub(super) &'a Answers);
 

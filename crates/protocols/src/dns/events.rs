@@ -12,24 +12,24 @@ use super::parts::RecordData;
 use super::parts::Section;
 
 gannet_event::record! {
-    /// What all resource records have.
+    /// The common fields of all resource records.
     #[derive(Clone, Copy, Debug)]
     pub struct Answer<'a> = "dns_answer" {
         /// Section: 1 for answers, 2 for authority, 3 for additional records.
         answer_type: u64 = "answer_type",
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Type.
         qtype: u16 = "qtype",
         /// Class.
         qclass: u16 = "qclass",
-        /// How long the record may be cached.
+        /// Time that the record may be cached.
         ttl: Interval = "TTL",
     }
 }
 
 gannet_event::record! {
-    /// The record that announces EDNS (RFC 6891 §6.1).
+    /// The OPT record of EDNS (RFC 6891 §6.1).
     #[derive(Clone, Copy, Debug)]
     pub struct Edns<'a> = "dns_edns_additional" {
         /// Name of the record, which is empty.
@@ -38,30 +38,30 @@ gannet_event::record! {
         qtype: u64 = "qtype",
         /// Type.
         t: u16 = "t",
-        /// Bytes of the largest datagram that the sender takes.
+        /// Maximum UDP payload size that the sender accepts, in bytes.
         payload_size: u16 = "payload_size",
-        /// Response code, with the bits that the header has no room for.
+        /// Extended response code: the upper bits from the record, the lower four from the header.
         extended_rcode: u64 = "extended_rcode",
         /// Version.
         version: u64 = "version",
         /// Flags.
         z_field: u64 = "z_field",
-        /// The field of the record that holds code, version and flags.
+        /// The TTL field of the record, which holds code, version and flags.
         ttl: Interval = "TTL",
-        /// Whether the originator sent it.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
 
 gannet_event::record! {
-    /// The network of a client (RFC 7871).
+    /// The client subnet option of EDNS (RFC 7871).
     #[derive(Clone, Copy, Debug)]
     pub struct EdnsEcs = "dns_edns_ecs" {
         /// `v4` or `v6`.
         family: &'static str = "family",
-        /// Bits of the address that the client shows.
+        /// Number of address bits that the client sent.
         source_prefix_len: u64 = "source_prefix_len",
-        /// Bits of the address that the answer depends on.
+        /// Number of address bits to which the answer applies.
         scope_prefix_len: u64 = "scope_prefix_len",
         /// The address.
         address: Addr = "address",
@@ -69,18 +69,18 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// How long a connection is kept open (RFC 7828).
+    /// The keep-alive option of EDNS (RFC 7828).
     #[derive(Clone, Copy, Debug)]
     pub struct EdnsKeepalive = "dns_edns_tcp_keepalive" {
-        /// Whether there is no time.
+        /// Whether the option has no timeout.
         keepalive_timeout_omitted: bool = "keepalive_timeout_omitted",
-        /// The time in tenths of a second.
+        /// The timeout, in units of 100 milliseconds.
         keepalive_timeout: u64 = "keepalive_timeout",
     }
 }
 
 gannet_event::record! {
-    /// Cookies (RFC 7873).
+    /// The cookie option of EDNS (RFC 7873).
     #[derive(Clone, Copy, Debug)]
     pub struct EdnsCookie<'a> = "dns_edns_cookie" {
         /// Cookie of the client.
@@ -91,7 +91,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A key that is negotiated (RFC 2930).
+    /// Negotiation of a transaction key (RFC 2930).
     #[derive(Clone, Copy, Debug)]
     pub struct Tkey<'a> = "dns_tkey" {
         /// Name of the key.
@@ -100,17 +100,17 @@ gannet_event::record! {
         qtype: u64 = "qtype",
         /// Algorithm.
         alg_name: &'a [u8] = "alg_name",
-        /// From when on the key holds.
+        /// Time from which the key is valid.
         inception: Time = "inception",
-        /// When it expires.
+        /// Time at which the key expires.
         expiration: Time = "expiration",
-        /// How the key is agreed on.
+        /// Key agreement mode.
         mode: u16 = "mode",
         /// Error code.
         rr_error: u16 = "rr_error",
         /// Data of the key.
         key_data: &'a [u8] = "key_data",
-        /// Whether the originator sent it.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
@@ -127,15 +127,15 @@ gannet_event::record! {
         alg_name: &'a [u8] = "alg_name",
         /// The signature.
         sig: &'a [u8] = "sig",
-        /// When the message was signed.
+        /// Time at which the message was signed.
         time_signed: Time = "time_signed",
-        /// Permitted deviation of clocks.
+        /// Permitted difference between clocks, in seconds.
         fudge: Time = "fudge",
-        /// Transaction id of the message that was signed.
+        /// Transaction ID of the message that was signed.
         orig_id: u16 = "orig_id",
         /// Error code.
         rr_error: u16 = "rr_error",
-        /// Whether the originator sent it.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
@@ -144,7 +144,7 @@ gannet_event::record! {
     /// A parameter of a service binding (RFC 9460 §14.3).
     #[derive(Clone, Debug)]
     pub struct SvcbParam<'a> = "dns_svcb_param" {
-        /// Its key.
+        /// Key of the parameter.
         key: Option<u16> = "key",
         /// Keys that a client must understand.
         mandatory: Option<Vec<u64>> = "mandatory",
@@ -154,9 +154,9 @@ gannet_event::record! {
         p: Option<u64> = "p",
         /// Addresses.
         hint: Option<Vec<Addr>> = "hint",
-        /// Configuration of encrypted client hellos, in base 64.
+        /// Configuration of encrypted ClientHello, in Base64.
         ech: Option<String> = "ech",
-        /// The value where it is not sound, or its key is not known.
+        /// The value, if it is invalid or its key is unknown.
         raw: Option<&'a [u8]> = "raw",
     }
 }
@@ -165,9 +165,9 @@ gannet_event::record! {
     /// A service binding (RFC 9460).
     #[derive(Clone, Debug)]
     pub struct Svcb<'a> = "dns_svcb_rr" {
-        /// Rank; 0 for an alias.
+        /// Priority; 0 for an alias.
         svc_priority: u16 = "svc_priority",
-        /// Name of the service's host.
+        /// Host name of the service.
         target_name: &'a [u8] = "target_name",
         /// Parameters.
         svc_params: Option<Vec<SvcbParam<'a>>> = "svc_params",
@@ -177,19 +177,19 @@ gannet_event::record! {
 gannet_event::record! {
     /// The start of a zone of authority (RFC 1035 §3.3.13).
     pub struct Soa<'a> = "dns_soa" {
-        /// Primary server.
+        /// Name of the primary server.
         mname: &'a [u8] = "mname",
         /// Mailbox of the person responsible.
         rname: &'a [u8] = "rname",
-        /// Version of the zone.
+        /// Serial number of the zone.
         serial: u32 = "serial",
         /// Time between refreshes.
         refresh: Interval = "refresh",
-        /// Time to wait after a refresh that failed.
+        /// Time to wait before the retry of a failed refresh.
         retry: Interval = "retry",
         /// Time after which the zone is no longer authoritative.
         expire: Interval = "expire",
-        /// Least time that records may be cached.
+        /// Time that negative answers may be cached.
         minimum: Interval = "minimum",
     }
 }
@@ -197,7 +197,7 @@ gannet_event::record! {
 gannet_event::record! {
     /// A signature (RFC 4034 §3).
     pub struct Rrsig<'a> = "dns_rrsig_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -205,13 +205,13 @@ gannet_event::record! {
         type_covered: u16 = "type_covered",
         /// Algorithm.
         algorithm: u64 = "algorithm",
-        /// Labels of the signed name.
+        /// Number of labels of the signed name.
         labels: u64 = "labels",
-        /// Their time to live.
+        /// Original time to live of the signed records.
         orig_ttl: Interval = "orig_ttl",
-        /// When the signature expires.
+        /// Time at which the signature expires.
         sig_exp: Time = "sig_exp",
-        /// When it began to be valid.
+        /// Time from which the signature is valid.
         sig_incep: Time = "sig_incep",
         /// Tag of the key.
         key_tag: u16 = "key_tag",
@@ -219,7 +219,7 @@ gannet_event::record! {
         signer_name: &'a [u8] = "signer_name",
         /// The signature.
         signature: &'a [u8] = "signature",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
@@ -227,7 +227,7 @@ gannet_event::record! {
 gannet_event::record! {
     /// A public key (RFC 4034 §2).
     pub struct Dnskey<'a> = "dns_dnskey_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -239,15 +239,15 @@ gannet_event::record! {
         algorithm: u64 = "algorithm",
         /// The key.
         public_key: &'a [u8] = "public_key",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
 
 gannet_event::record! {
-    /// Proof that a name does not exist, by hashes (RFC 5155 §3).
+    /// Authenticated denial of existence with hashed names (RFC 5155 §3).
     pub struct Nsec3<'a> = "dns_nsec3_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -257,25 +257,25 @@ gannet_event::record! {
         nsec_hash_algo: u64 = "nsec_hash_algo",
         /// Iterations of the hash function.
         nsec_iter: u16 = "nsec_iter",
-        /// Bytes of salt.
+        /// Length of the salt, in bytes.
         nsec_salt_len: u64 = "nsec_salt_len",
         /// Salt.
         nsec_salt: &'a [u8] = "nsec_salt",
-        /// Bytes of the hash.
+        /// Length of the hash, in bytes.
         nsec_hlen: u64 = "nsec_hlen",
         /// Hash of the next name.
         nsec_hash: &'a [u8] = "nsec_hash",
-        /// Windows of the bitmaps of types.
+        /// Window blocks of the type bitmap.
         bitmaps: Vec<&'a [u8]> = "bitmaps",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
 
 gannet_event::record! {
-    /// Parameters of hashed names (RFC 5155 §4).
+    /// Parameters of name hashing (RFC 5155 §4).
     pub struct Nsec3Param<'a> = "dns_nsec3param_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -285,11 +285,11 @@ gannet_event::record! {
         nsec_hash_algo: u64 = "nsec_hash_algo",
         /// Iterations of the hash function.
         nsec_iter: u16 = "nsec_iter",
-        /// Bytes of salt.
+        /// Length of the salt, in bytes.
         nsec_salt_len: u64 = "nsec_salt_len",
         /// Salt.
         nsec_salt: &'a [u8] = "nsec_salt",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
@@ -297,7 +297,7 @@ gannet_event::record! {
 gannet_event::record! {
     /// The digest of a key (RFC 4034 §5).
     pub struct Ds<'a> = "dns_ds_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -309,15 +309,15 @@ gannet_event::record! {
         digest_type: u64 = "digest_type",
         /// Digest.
         digest_val: &'a [u8] = "digest_val",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
 
 gannet_event::record! {
-    /// The state of signing that BIND 9 keeps in its zones.
+    /// The signing state that BIND 9 stores in its zones.
     pub struct Binds<'a> = "dns_binds_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -329,15 +329,15 @@ gannet_event::record! {
         removal_flag: u64 = "removal_flag",
         /// Whether signing is complete.
         complete_flag: u64 = "complete_flag",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
 
 gannet_event::record! {
-    /// A location (RFC 1876 §2), as it is encoded.
+    /// A location in its encoded form (RFC 1876 §2).
     pub struct Loc<'a> = "dns_loc_rr" {
-        /// Name that the record is about.
+        /// Owner name of the record.
         query: &'a [u8] = "query",
         /// Section.
         answer_type: u64 = "answer_type",
@@ -355,30 +355,30 @@ gannet_event::record! {
         longitude: u32 = "longitude",
         /// Altitude.
         altitude: u32 = "altitude",
-        /// 1 where the originator sent the message.
+        /// 1 if the originator sent the message.
         is_query: u64 = "is_query",
     }
 }
 
 gannet_event::record! {
-    /// A rule to rewrite a name (RFC 2915 §2).
+    /// A rewrite rule for a name (RFC 2915 §2).
     pub struct Naptr<'a> = "dns_naptr_rr" {
-        /// Rank among all records.
+        /// Order in which the records are processed.
         order: u16 = "order",
-        /// Rank within an order.
+        /// Preference among records of the same order.
         preference: u16 = "preference",
-        /// How the rest is to be read.
+        /// Flags that control the interpretation of the other fields.
         flags: &'a [u8] = "flags",
         /// The offered service.
         service: &'a [u8] = "service",
         /// Substitution expression.
         regexp: &'a [u8] = "regexp",
-        /// Next name to ask for.
+        /// Next name to query.
         replacement: &'a [u8] = "replacement",
     }
 }
 
-/// Declares events of one message or one record, which have the connection and the header first.
+/// Declares events of a message or a record, whose first parameters are the connection and the header.
 macro_rules! dns_events {
     ($(
         $(#[doc = $doc:literal])*
@@ -393,13 +393,13 @@ macro_rules! dns_events {
                 c: Connection = "c",
                 /// Whether the originator sent it.
                 is_orig: bool = "is_orig",
-                /// Its header.
+                /// Header of the message.
                 msg: Head<'a> = "msg",
-                /// Its length in bytes.
+                /// Length of the message, in bytes.
                 len: u64 = "len",
             }
 
-            /// A question of a query, as rows show it.
+            /// A question of a query, with the values that rows use.
             pub struct QuestionRead<'a> = "gannet::dns_question", opt_in {
                 /// The connection.
                 c: Connection = "c",
@@ -407,15 +407,15 @@ macro_rules! dns_events {
                 msg: Head<'a> = "msg",
                 /// The name.
                 query: &'a [u8] = "query",
-                /// Type asked for.
+                /// Requested type.
                 qtype: u16 = "qtype",
-                /// Class asked for.
+                /// Requested class.
                 qclass: u16 = "qclass",
-                /// Whether the type is one of the NetBIOS name service.
+                /// Whether the type is a NetBIOS name service type.
                 is_netbios_type: bool = "is_netbios_type",
             }
 
-            /// A record among the answers, or of an update.
+            /// A record of the answer section or of a dynamic update.
             pub struct RecordRead<'a> = "gannet::dns_record", opt_in {
                 /// The connection.
                 c: Connection = "c",
@@ -423,27 +423,27 @@ macro_rules! dns_events {
                 msg: Head<'a> = "msg",
                 /// Section: 1 for answers, 4 for prerequisites, 5 for changes.
                 section: Section = "section",
-                /// Name that the record is about.
+                /// Owner name of the record.
                 owner: Owner<'a> = "query",
                 /// Type.
                 qtype: u16 = "qtype",
                 /// Class.
                 qclass: u16 = "qclass",
-                /// How long the record may be cached.
+                /// Time that the record may be cached.
                 ttl: Interval = "TTL",
-                /// Its data.
+                /// Data of the record.
                 data: RecordData<'a> = "data",
             }
 
-            /// A message was read, to its end or not.
+            /// The parsing of a message ended, successfully or not.
             pub struct MessageRead<'a> = "gannet::dns_message_read", opt_in {
                 /// The connection.
                 c: Connection = "c",
                 /// Header of the message.
                 msg: Head<'a> = "msg",
-                /// Whether it was read to its end, which a fault may be.
+                /// Whether the message counts as completely parsed; some errors count as its end.
                 ended: bool = "ended",
-                /// Whether the server answered with nothing at all.
+                /// Whether the reply has no records at all.
                 rejected: bool = "rejected",
             }
 
@@ -462,30 +462,30 @@ macro_rules! dns_events {
 }
 
 dns_events! {
-    /// A message was read to its end.
+    /// A message was completely parsed.
     End = "dns_end" {}
 
-    /// A question was asked.
+    /// A query contains a question.
     Request<'a> = "dns_request" {
         /// The name.
         query: &'a [u8] = "query",
-        /// Type asked for.
+        /// Requested type.
         qtype: u16 = "qtype",
-        /// Class asked for.
+        /// Requested class.
         qclass: u16 = "qclass",
-        /// The name in the case it came in.
+        /// The name in its original case.
         original_query: &'a [u8] = "original_query",
     }
 
-    /// A server answered a question with no record at all.
+    /// A reply to a question has no records at all.
     Rejected<'a> = "dns_rejected" {
         /// The name.
         query: &'a [u8] = "query",
-        /// Type asked for.
+        /// Requested type.
         qtype: u16 = "qtype",
-        /// Class asked for.
+        /// Requested class.
         qclass: u16 = "qclass",
-        /// The name in the case it came in.
+        /// The name in its original case.
         original_query: &'a [u8] = "original_query",
     }
 
@@ -493,11 +493,11 @@ dns_events! {
     QueryReply<'a> = "dns_query_reply", opt_in {
         /// The name.
         query: &'a [u8] = "query",
-        /// Type asked for.
+        /// Requested type.
         qtype: u16 = "qtype",
-        /// Class asked for.
+        /// Requested class.
         qclass: u16 = "qclass",
-        /// The name in the case it came in.
+        /// The name in its original case.
         original_query: &'a [u8] = "original_query",
     }
 
@@ -555,7 +555,7 @@ dns_events! {
         ans: Answer<'a> = "ans",
         /// The mail exchange.
         name: &'a [u8] = "name",
-        /// Its preference.
+        /// Preference of the mail exchange.
         preference: u16 = "preference",
     }
 
@@ -565,11 +565,11 @@ dns_events! {
         ans: Answer<'a> = "ans",
         /// The server's name.
         target: &'a [u8] = "target",
-        /// Its priority.
+        /// Priority of the server.
         priority: u16 = "priority",
-        /// Its weight.
+        /// Weight of the server.
         weight: u16 = "weight",
-        /// Its port.
+        /// Port of the server.
         p: u16 = "p",
     }
 
@@ -577,7 +577,7 @@ dns_events! {
     SoaReply<'a> = "dns_SOA_reply" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
-        /// The zone.
+        /// The fields of the record.
         soa: Soa<'a> = "soa",
     }
 
@@ -601,7 +601,7 @@ dns_events! {
     TxtReply<'a> = "dns_TXT_reply" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
-        /// Its strings.
+        /// Strings of the record.
         strs: Vec<&'a [u8]> = "strs",
     }
 
@@ -609,7 +609,7 @@ dns_events! {
     SpfReply<'a> = "dns_SPF_reply" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
-        /// Its strings.
+        /// Strings of the record.
         strs: Vec<&'a [u8]> = "strs",
     }
 
@@ -655,7 +655,7 @@ dns_events! {
         ans: Answer<'a> = "ans",
         /// The next name of the zone.
         next_name: &'a [u8] = "next_name",
-        /// Windows of the bitmaps of types.
+        /// Window blocks of the type bitmap.
         bitmaps: Vec<&'a [u8]> = "bitmaps",
     }
 
@@ -683,7 +683,7 @@ dns_events! {
         ds: Ds<'a> = "ds",
     }
 
-    /// A record in which BIND 9 keeps the state of signing.
+    /// A record in which BIND 9 stores the signing state.
     BindsReply<'a> = "dns_BINDS" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
@@ -711,31 +711,31 @@ dns_events! {
         loc: Loc<'a> = "loc",
     }
 
-    /// A record of a type that is not known.
+    /// A record of an unknown type.
     UnknownReply<'a> = "dns_unknown_reply" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",
     }
 
-    /// A record that announces EDNS.
+    /// An OPT record of EDNS.
     EdnsAddl<'a> = "dns_EDNS_addl", opt_in {
         /// The record.
         ans: Edns<'a> = "ans",
     }
 
-    /// The EDNS option that shows the network of a client.
+    /// A client subnet option of EDNS.
     EdnsEcsOption = "dns_EDNS_ecs", opt_in {
         /// The option.
         opt: EdnsEcs = "opt",
     }
 
-    /// The EDNS option that keeps TCP connections open.
+    /// A TCP keep-alive option of EDNS.
     EdnsKeepaliveOption = "dns_EDNS_tcp_keepalive", opt_in {
         /// The option.
         opt: EdnsKeepalive = "opt",
     }
 
-    /// The EDNS option with cookies.
+    /// A cookie option of EDNS.
     EdnsCookieOption<'a> = "dns_EDNS_cookie", opt_in {
         /// The option.
         opt: EdnsCookie<'a> = "opt",
@@ -769,7 +769,7 @@ dns_events! {
         https: Svcb<'a> = "https",
     }
 
-    /// A dynamic update was read (RFC 2136).
+    /// A dynamic update was completely parsed (RFC 2136).
     DynamicUpdate<'a> = "dns_dynamic_update", opt_in {
         /// Name of the zone.
         zname: &'a [u8] = "zname",
@@ -783,7 +783,7 @@ dns_events! {
         ans: Answer<'a> = "ans",
     }
 
-    /// A deletion of a dynamic update.
+    /// A deletion in a dynamic update.
     DynamicUpdateDel<'a> = "dns_dynamic_update_del" {
         /// Common fields of the record.
         ans: Answer<'a> = "ans",

@@ -1,25 +1,27 @@
-//! DNS over TCP: each message behind its length (RFC 1035 §4.2.2).
+//! DNS over TCP: each message has a length prefix (RFC 1035 §4.2.2).
 
-/// One direction of a TCP stream, cut into messages.
+/// Splits one direction of a TCP stream into messages.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     state: State,
-    /// Bytes of the current message.
+    /// Length of the current message, in bytes.
     size: u16,
-    /// What came of it so far. Grows as bytes come, never by the length alone.
+    /// The bytes of the current message so far. Grows with the bytes that arrive, never by the length alone.
     buffer: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    /// The high byte of the length is next.
     #[default]
     High,
+    /// The low byte of the length is next.
     Low,
     Message,
 }
 
 impl Framing {
-    /// Takes bytes of the stream and calls `message` for each message they complete.
+    /// Processes bytes of the stream and calls `message` for each message that they complete.
     pub(super) fn push(&mut self, mut data: &[u8], mut message: impl FnMut(&[u8])) {
         while let Some((&first, rest)) = data.split_first() {
             match self.state {
@@ -45,7 +47,7 @@ impl Framing {
                     }
                     self.state = State::High;
                     if self.buffer.is_empty() {
-                        message(part); // whole: no copy
+                        message(part); // complete: no copy
                     } else {
                         self.buffer.extend_from_slice(part);
                         message(&self.buffer[..size.min(self.buffer.len())]);
@@ -56,8 +58,8 @@ impl Framing {
         }
     }
 
-    /// The stream ended: what there is of an unfinished message. As in Zeek it stays there, and
-    /// bytes that come in spite of the end begin with an empty message.
+    /// Returns the incomplete message at the end of the stream, if any. As in Zeek, the bytes stay in the buffer, and
+    /// data after the end starts with an empty message.
     pub(super) fn flush(&mut self) -> Option<&[u8]> {
         if self.state != State::Message || self.buffer.is_empty() {
             return None;
@@ -81,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_shows_with_the_next_byte() {
+    fn an_empty_message_is_complete_with_the_next_byte() {
         assert_eq!(messages(&[b"\0\0"]), Vec::<Vec<u8>>::new());
         assert_eq!(messages(&[b"\0\0", b"\0"]), [b""]);
     }
 
     #[test]
-    fn the_end_yields_what_is_there() {
+    fn the_end_yields_the_incomplete_message() {
         let mut framing = Framing::default();
         framing.push(b"\x01\x00abc", |_| panic!("unfinished"));
         assert_eq!(framing.flush(), Some(&b"abc"[..]));
@@ -99,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_messages(
+        fn messages_do_not_depend_on_chunks(
             parts in prop::collection::vec(prop::collection::vec(0u8.., 1..40), 1..6),
             cuts in prop::collection::vec(1usize..20, 1..50),
         ) {

@@ -1,4 +1,4 @@
-//! Headers as events carry them.
+//! Message headers in events.
 
 use gannet_event::Arg;
 use gannet_event::Packer;
@@ -10,15 +10,15 @@ gannet_event::record! {
     /// The header of a message (RFC 1035 §4.1.1).
     #[derive(Clone, Copy, Debug)]
     pub struct Msg = "dns_msg" {
-        /// Transaction id.
+        /// Transaction ID.
         id: u16 = "id",
-        /// Operation.
+        /// Operation code.
         opcode: u64 = "opcode",
         /// Response code.
         rcode: u64 = "rcode",
         /// Whether the message is a reply.
         qr: bool = "QR",
-        /// The server is an authority for the name.
+        /// The server is authoritative for the name.
         aa: bool = "AA",
         /// The message was truncated.
         tc: bool = "TC",
@@ -32,31 +32,31 @@ gannet_event::record! {
         ad: bool = "AD",
         /// Checking is disabled (RFC 4035).
         cd: bool = "CD",
-        /// Number of questions; of an update, of zones.
+        /// Number of questions; in an update, of zones.
         num_queries: u16 = "num_queries",
-        /// Number of answers; of an update, of prerequisites.
+        /// Number of answers; in an update, of prerequisites.
         num_answers: u16 = "num_answers",
-        /// Number of authority records; of an update, of changes.
+        /// Number of authority records; in an update, of changes.
         num_auth: u16 = "num_auth",
         /// Number of additional records.
         num_addl: u16 = "num_addl",
-        /// Whether the message is of the NetBIOS name service.
+        /// Whether the message belongs to the NetBIOS name service.
         is_netbios: bool = "is_netbios",
     }
 }
 
-/// A header as events carry it, whose fields are read where they are asked for.
+/// A header in events, whose fields are converted only when they are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub(super) header: &'a Header,
-    /// The message is of the NetBIOS name service.
+    /// The message belongs to the NetBIOS name service.
     pub(super) netbios: bool,
-    /// Its operation has queries and replies that belong together.
+    /// Queries and replies of its operation are joined.
     pub(super) is_tracked: bool,
 }
 
 impl Head<'_> {
-    /// With all its fields.
+    /// Converts all fields.
     pub(super) fn as_record(&self) -> Msg {
         Msg {
             id: self.header.id,

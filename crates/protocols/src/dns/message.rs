@@ -1,16 +1,16 @@
 //! Headers and names of DNS messages (RFC 1035 §4.1).
 
-/// Bytes of a header.
+/// Length of a header, in bytes.
 pub const HEADER_LEN: usize = 12;
 
-/// Bytes a name may have as text, the dots between and after its labels included. Twice what
-/// RFC 1035 allows: longer ones occur, and are worth reading and reporting.
-pub const NAME_ROOM: usize = 512;
+/// Maximum length of a name as text in bytes, including the dots between and after its labels. This is twice the limit of
+/// RFC 1035, so that overlong names in real traffic are parsed and reported.
+pub const MAX_NAME_LEN: usize = 512;
 
-/// Compression pointers followed for one name.
+/// Default maximum number of compression pointers that are followed for one name.
 pub const MAX_POINTERS: u32 = 20;
 
-/// Questions in one message, beyond which it is taken for something else than DNS.
+/// Default maximum number of questions in a message; a message with more is not considered DNS.
 pub const MAX_QUESTIONS: u16 = 25;
 
 /// The fixed part of a message.
@@ -31,7 +31,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the first [`HEADER_LEN`] bytes; `None` if there are fewer.
+    /// Parses the first [`HEADER_LEN`] bytes; `None` if the message is shorter.
     #[inline]
     pub fn parse(msg: &[u8]) -> Option<Self> {
         let b: &[u8; HEADER_LEN] = msg.first_chunk()?;
@@ -51,27 +51,27 @@ impl Header {
         self.flags & 0x8000 != 0
     }
 
-    /// What kind of query, four bits.
+    /// Operation code, four bits.
     pub fn opcode(&self) -> u8 {
         (self.flags >> 11) as u8 & 15
     }
 
-    /// AA: the server is an authority for the name.
+    /// AA: the server is authoritative for the name.
     pub fn authoritative(&self) -> bool {
         self.flags & 0x0400 != 0
     }
 
-    /// TC: cut to fit the transport.
+    /// TC: truncated to fit the transport.
     pub fn truncated(&self) -> bool {
         self.flags & 0x0200 != 0
     }
 
-    /// RD: recursion is asked for.
+    /// RD: recursion is desired.
     pub fn recursion_desired(&self) -> bool {
         self.flags & 0x0100 != 0
     }
 
-    /// RA: recursion is offered.
+    /// RA: recursion is available.
     pub fn recursion_available(&self) -> bool {
         self.flags & 0x0080 != 0
     }
@@ -87,65 +87,65 @@ impl Header {
     }
 }
 
-/// Where a message travels, as far as reading it depends on that.
+/// Properties of the transport and of the listeners on which parsing depends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageContext {
-    /// The responder's port is 137: long labels, and type 33 is no SRV.
+    /// The responder's port is 137: labels may be long, and type 33 is not SRV.
     pub netbios_server: bool,
-    /// Over UDP: a TCP keepalive option is out of place.
+    /// The transport is UDP: a TCP keep-alive option is a weird.
     pub udp: bool,
-    /// HINFO has a listener: Zeek does not read such records otherwise.
+    /// The event of HINFO records has a listener. As in Zeek, they are not parsed otherwise.
     pub hinfo: bool,
-    /// CAA has a listener: Zeek does not read such records otherwise.
+    /// The event of CAA records has a listener. As in Zeek, they are not parsed otherwise.
     pub caa: bool,
 }
 
-/// Something about a message that is worth a word.
+/// A finding about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageNote {
-    /// A name for weird.log, with details or an empty text.
+    /// A weird: its name, and its detail or an empty text.
     Weird(&'static str, String),
-    /// The same, because a limit was reached.
+    /// Like `Weird`, for a limit that was exceeded.
     Limit(&'static str, String),
     /// The bytes are not DNS.
     Violation(&'static str),
 }
 
-/// The weirds of a message, in order.
+/// The findings about a message, in order.
 pub type Notes = Vec<MessageNote>;
 
-/// Adds a weird without details.
+/// Adds a weird without detail.
 pub(super) fn weird(notes: &mut Notes, name: &'static str) {
     notes.push(MessageNote::Weird(name, String::new()));
 }
 
-/// Adds a weird with a number as its details.
+/// Adds a weird with a number as its detail.
 pub(super) fn weird_number(notes: &mut Notes, name: &'static str, number: impl Into<i64>) {
     notes.push(MessageNote::Weird(name, number.into().to_string()));
 }
 
-/// A place in a message, and how far reading may go.
+/// An offset in a message, and the end of the readable part.
 ///
-/// As in Zeek, reads that do not fit return zero and do not advance, so that records with a wrong
+/// As in Zeek, reads beyond the end return zero and do not advance, so that records with a wrong
 /// length field give the same results.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     msg: &'a [u8],
     pos: usize,
     end: usize,
-    most_pointers: u32,
+    max_pointers: u32,
 }
 
 impl<'a> Cursor<'a> {
-    /// At `pos` of a message, to be read to its end.
+    /// A cursor at `pos` of a message, whose whole rest is readable.
     pub fn new(msg: &'a [u8], pos: usize) -> Self {
         let (pos, end) = (pos.min(msg.len()), msg.len());
-        Self { msg, pos, end, most_pointers: MAX_POINTERS }
+        Self { msg, pos, end, max_pointers: MAX_POINTERS }
     }
 
-    /// The same, for names with at most this many pointers, one behind another.
-    pub fn with_pointers(self, most: u64) -> Self {
-        Self { most_pointers: u32::try_from(most).unwrap_or(u32::MAX), ..self }
+    /// Limits the number of compression pointers that are followed for one name.
+    pub fn with_max_pointers(self, max: u64) -> Self {
+        Self { max_pointers: u32::try_from(max).unwrap_or(u32::MAX), ..self }
     }
 
     /// The message.
@@ -160,19 +160,19 @@ impl<'a> Cursor<'a> {
         self.pos
     }
 
-    /// Bytes left.
+    /// Number of remaining bytes.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.end - self.pos
     }
 
-    /// The bytes left.
+    /// The remaining bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.msg[self.pos..self.end]
     }
 
-    /// A byte, or 0.
+    /// Reads a byte; 0 beyond the end.
     #[inline]
     pub fn u8(&mut self) -> u8 {
         match self.rest().first() {
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Two bytes, or 0.
+    /// Reads a number of two bytes; 0 beyond the end.
     #[inline]
     pub fn u16(&mut self) -> u16 {
         match self.rest().first_chunk() {
@@ -196,7 +196,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Four bytes, or 0.
+    /// Reads a number of four bytes; 0 beyond the end.
     #[inline]
     pub fn u32(&mut self) -> u32 {
         match self.rest().first_chunk() {
@@ -208,7 +208,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next `n` bytes, or as many as there are.
+    /// Reads `n` bytes, or the remaining bytes if they are fewer.
     #[inline]
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let rest = self.rest();
@@ -223,37 +223,36 @@ impl<'a> Cursor<'a> {
         self.take(n);
     }
 
-    /// Appends a name as text, labels joined by dots and in lower case, following compression
-    /// pointers (RFC 1035 §4.1.4). `long_labels` lets labels have more than 63 bytes, as the
-    /// NetBIOS name service does. Returns false, with a note, if it is no name.
+    /// Decodes a name, following compression pointers (RFC 1035 §4.1.4), and appends its text: labels joined by dots, in
+    /// lower case. `long_labels` allows labels of more than 63 bytes, as in the NetBIOS name service. Returns false and
+    /// adds a weird if the name is invalid.
     pub fn name(&mut self, out: &mut Vec<u8>, long_labels: bool, notes: &mut Notes) -> bool {
         let start = out.len();
-        let ok = self.plain_name(out) || self.expand(out, NAME_ROOM, long_labels, 0, notes);
+        let ok = self.plain_name(out) || self.expand(out, MAX_NAME_LEN, long_labels, 0, notes);
         lower(&mut out[start..]);
         ok
     }
 
-    /// Skips a name whose text may not be needed: `None` for an invalid name, with a note;
-    /// otherwise its offset, to be [read](Self::name) later.
+    /// Skips a name whose text may not be needed, and returns its offset for [decoding](Self::name). A name that cannot be
+    /// skipped without decoding is decoded to `buffer`. `None`, with a weird, if the name is invalid.
     #[inline]
-    pub fn pass_name(
+    pub fn skip_name(
         &mut self,
-        room: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
         long_labels: bool,
         notes: &mut Notes,
-    ) -> Option<Passed> {
+    ) -> Option<SkippedName> {
         let from = self.pos;
         if let Some((_, after)) = self.plain_labels() {
             self.pos = after;
-            return Some(Passed::At(from));
+            return Some(SkippedName::At(from));
         }
-        room.clear();
-        self.name(room, long_labels, notes).then_some(Passed::Read)
+        buffer.clear();
+        self.name(buffer, long_labels, notes).then_some(SkippedName::Decoded)
     }
 
-    /// What nearly all names are: a few labels, or one pointer to them. Whatever else there is, faults
-    /// above all, is left to [`expand`](Self::expand). Returns the labels with their lengths, and the
-    /// offset behind the name.
+    /// Fast path for a name of a few labels, or of one pointer to them. `None` for any other name, valid or not, which
+    /// [`expand`](Self::expand) decodes. Returns the labels with their length bytes, and the offset after the name.
     #[inline]
     fn plain_labels(&self) -> Option<(&'a [u8], usize)> {
         let from = self.pos;
@@ -276,44 +275,44 @@ impl<'a> Cursor<'a> {
         Some((&labels[..zero], after.unwrap_or(at + zero + 1)))
     }
 
-    /// Appends a name of plain labels in the case it came in; where there is none, nothing has been
-    /// read.
+    /// Decodes a name on the [fast path](Self::plain_labels) and appends it in its original case. Returns false, without
+    /// having read anything, for any other name.
     #[inline]
     fn plain_name(&mut self, out: &mut Vec<u8>) -> bool {
         let Some((labels, after)) = self.plain_labels() else { return false };
-        // Labels take up one byte, or three and more.
-        let pointed = after == self.pos + 2;
+        // Uncompressed names take one byte, or at least three.
+        let is_pointer = after == self.pos + 2;
         self.pos = after;
         let Some((first, texts)) = labels.split_first() else { return true };
-        // Where the length of a label was, behind the first, there is a dot.
+        // The length bytes of all labels but the first become dots.
         let start = out.len();
         out.extend_from_slice(texts);
         let mut dot = usize::from(*first);
-        while let Some(place) = out[start..].get_mut(dot) {
-            dot += 1 + usize::from(*place);
-            *place = b'.';
+        while let Some(byte) = out[start..].get_mut(dot) {
+            dot += 1 + usize::from(*byte);
+            *byte = b'.';
         }
-        // Behind a pointer a dot at the end is taken off once more, should a label end with one.
-        if pointed && out.len() >= start + 2 && out.last() == Some(&b'.') {
+        // As in Zeek, a name after a pointer loses another dot if its last label ends with one.
+        if is_pointer && out.len() >= start + 2 && out.last() == Some(&b'.') {
             out.pop();
         }
         true
     }
 
-    /// The same, in the case it came in (what pointers lead to excepted).
+    /// Like [`name`](Self::name), but keeps the original case, except after a compression pointer.
     pub fn name_as_is(&mut self, out: &mut Vec<u8>, long_labels: bool, notes: &mut Notes) -> bool {
-        self.expand(out, NAME_ROOM, long_labels, 0, notes)
+        self.expand(out, MAX_NAME_LEN, long_labels, 0, notes)
     }
 
     fn expand(
         &mut self,
         out: &mut Vec<u8>,
-        mut room: usize,
+        mut max_len: usize,
         long_labels: bool,
         depth: u32,
         notes: &mut Notes,
     ) -> bool {
-        if depth > self.most_pointers {
+        if depth > self.max_pointers {
             let name = "DNS_max_compression_chain_depth_exceeded";
             notes.push(MessageNote::Limit(name, depth.to_string()));
             return true;
@@ -341,9 +340,9 @@ impl<'a> Cursor<'a> {
                     weird(notes, "DNS_label_forward_compress_offset");
                     return false;
                 }
-                let mut behind = Cursor { pos: target, end: at, ..*self };
+                let mut suffix = Cursor { pos: target, end: at, ..*self };
                 let tail = out.len();
-                if !behind.expand(out, room, long_labels, depth + 1, notes) {
+                if !suffix.expand(out, max_len, long_labels, depth + 1, notes) {
                     return false;
                 }
                 out[tail..].make_ascii_lowercase();
@@ -358,13 +357,13 @@ impl<'a> Cursor<'a> {
                 weird(notes, "DNS_label_too_long");
                 return false;
             }
-            if len >= room {
+            if len >= max_len {
                 weird(notes, "DNS_label_len_gt_name_len");
                 return false;
             }
             out.extend_from_slice(&rest[..len]);
             out.push(b'.');
-            room -= len + 1;
+            max_len -= len + 1;
             self.pos += len;
         }
         let len = out.len() - start;
@@ -378,20 +377,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Where a name that was [passed](Cursor::pass_name) is to be found.
+/// Result of [skipping](Cursor::skip_name) a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passed {
-    /// Its text was not needed: it begins at this offset.
+pub enum SkippedName {
+    /// The name was not decoded: it starts at this offset.
     At(usize),
-    /// It had to be read, into the room that was given.
-    Read,
+    /// The name was decoded to the buffer.
+    Decoded,
 }
 
-/// Lower case, sixteen bytes at a time.
+/// Converts to lower case, sixteen bytes at a time.
 #[inline]
 fn lower(text: &mut [u8]) {
     if let Some(last) = text.last_chunk_mut::<16>() {
-        // Letters of the last bytes that the others overlap are in lower case by then: no harm.
+        // The last chunk may overlap the others, which does not change the result.
         *last = last.map(|c| c.to_ascii_lowercase());
         for chunk in text.as_chunks_mut::<16>().0 {
             *chunk = chunk.map(|c| c.to_ascii_lowercase());
@@ -414,7 +413,7 @@ mod tests {
     }
 
     proptest! {
-        /// The short way to a name is only short.
+        /// The fast path gives the same result as the general one.
         #[test]
         fn plain_names_as_any(
             lens in proptest::collection::vec(0_usize..70, 0..8),
@@ -434,14 +433,14 @@ mod tests {
             msg.extend_from_slice(&tail);
             let mut cursor = Cursor::new(&msg, at);
             let (mut out, mut notes) = (Vec::new(), Notes::new());
-            let ok = cursor.expand(&mut out, NAME_ROOM, false, 0, &mut notes);
+            let ok = cursor.expand(&mut out, MAX_NAME_LEN, false, 0, &mut notes);
             out.make_ascii_lowercase();
             let pos = cursor.pos();
             let mut passing = Cursor::new(&msg, at);
             let (mut room, mut same) = (vec![1], Notes::new());
-            match passing.pass_name(&mut room, false, &mut same) {
-                Some(Passed::At(from)) => prop_assert!(ok && from == at),
-                Some(Passed::Read) => prop_assert!(ok && room == out),
+            match passing.skip_name(&mut room, false, &mut same) {
+                Some(SkippedName::At(from)) => prop_assert!(ok && from == at),
+                Some(SkippedName::Decoded) => prop_assert!(ok && room == out),
                 None => prop_assert!(!ok),
             }
             prop_assert_eq!((passing.pos(), &same), (pos, &notes));
@@ -493,7 +492,7 @@ mod tests {
 
     #[test]
     fn chains_of_pointers_end() {
-        // A label, then pointers each to the one before.
+        // A label, then pointers that each lead to the previous one.
         let mut msg = vec![1, b'x', 0];
         for i in 0..25u8 {
             msg.extend_from_slice(&[0xc0, if i == 0 { 0 } else { 1 + 2 * i }]);
@@ -533,9 +532,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(msg: Vec<u8>, at in 0usize..64) {
+        fn any_bytes_are_decoded(msg: Vec<u8>, at in 0usize..64) {
             let (_, text, pos, _) = name(&msg, at);
-            prop_assert!(pos <= msg.len() && text.len() <= 3 * NAME_ROOM);
+            prop_assert!(pos <= msg.len() && text.len() <= 3 * MAX_NAME_LEN);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! The Domain Name System and its cousins: DNS over UDP and TCP (RFC 1034, RFC 1035), multicast DNS
+//! The Domain Name System and related protocols: DNS over UDP and TCP (RFC 1034, RFC 1035), multicast DNS
 //! (RFC 6762), LLMNR (RFC 4795), dynamic update (RFC 2136) and the NetBIOS name service (RFC 1002).
 //!
 //! [`message`] parses headers and names, [`records`] the resource records; both borrow from the
-//! packet and only report weirds. [`Analyzer`] walks a message and reports its parts; `rows` hear these events, join
-//! a query and its reply to an `Exchange` (`session`), and write it. [`names`] holds the registries of numbers.
+//! packet and report errors as weirds. [`Analyzer`] walks over a message and reports its parts; `rows` receive these events,
+//! join a query and its reply to an `Exchange` (`session`), and write its row. [`names`] holds the registries of numbers.
 //!
-//! Memory: an idle connection needs three words. Others store a query until its reply comes (the
-//! usual case), or at most some 2,500 messages of a side without their partners
+//! Memory: an idle connection needs three words. Others store a query until its reply arrives (the
+//! usual case), or at most about 2,500 unpaired messages of a side
 //! ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`], [`MAX_PENDING_BYTES`]). Scratch memory for
 //! parsing is in [`Shared`] and reused.
 //!
-//! Only questions and answers are read, as in Zeek's default: authority and additional sections
+//! As in Zeek's default, only questions and answers are parsed: authority and additional sections
 //! (and with them EDNS) would add nothing to a row.
 
 mod analyzer;
@@ -45,7 +45,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports { tcp: &[53], udp: &[53, 137, 5353, 5355] },

@@ -1,14 +1,14 @@
-//! A query name between query and reply.
+//! Storage of a query name until the reply arrives.
 
-/// Bytes that need no allocation: four of five query names are shorter.
+/// Maximum length of a name that is stored without an allocation, in bytes: four of five query names are shorter.
 const INLINE: usize = 38;
 
-/// A name kept for a while; short ones lie inside.
+/// An owned name; short names are stored inline.
 #[derive(Clone, Debug)]
 pub(super) enum Name {
     /// Length and bytes.
     Inline(u8, [u8; INLINE]),
-    /// A longer one.
+    /// A longer name.
     Heap(Box<[u8]>),
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_short_and_long() {
+    fn stores_short_and_long_names() {
         for len in [0, 1, INLINE, INLINE + 1, 255] {
             let text = vec![b'x'; len];
             assert_eq!(Name::new(&text).as_bytes(), text);

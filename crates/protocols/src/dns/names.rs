@@ -1,18 +1,18 @@
-//! Numbers of DNS and what logs call them.
+//! Registered numbers of DNS and their names in logs.
 
 use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
 
-/// A registered name, or a made-up one from a prefix and the number (`query-4711`).
+/// Name of a number in logs: the registered name, or a prefix with the number (`query-4711`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coded {
+pub struct NumberName {
     known: Option<&'static str>,
     prefix: &'static str,
     number: u16,
 }
 
-impl Coded {
+impl NumberName {
     /// Appends the text.
     pub fn write(self, out: &mut Vec<u8>) {
         match self.known {
@@ -25,7 +25,7 @@ impl Coded {
     }
 }
 
-impl Value for Coded {
+impl Value for NumberName {
     const TYPE: Type = Type::Scalar("string");
 
     #[inline(always)]
@@ -40,7 +40,7 @@ impl Value for Coded {
     }
 }
 
-/// Resource record types, by their place in a message.
+/// Resource record types.
 pub mod rr {
     /// IPv4 address (RFC 1035).
     pub const A: u16 = 1;
@@ -70,7 +70,7 @@ pub mod rr {
     pub const SRV: u16 = 33;
     /// Naming authority pointer (RFC 3403).
     pub const NAPTR: u16 = 35;
-    /// IPv6 address with indirection (RFC 2874).
+    /// IPv6 address with a prefix name (RFC 2874).
     pub const A6: u16 = 38;
     /// EDNS options (RFC 6891).
     pub const OPT: u16 = 41;
@@ -102,11 +102,11 @@ pub mod rr {
     pub const ANY: u16 = 255;
     /// Certification authority authorization (RFC 8659).
     pub const CAA: u16 = 257;
-    /// BIND 9's state of signing, a private type.
+    /// Signing state of BIND 9, a private type.
     pub const BIND_SIGNING: u16 = 65534;
 }
 
-/// Classes with a meaning of their own in dynamic updates (RFC 2136).
+/// Classes with a special meaning in dynamic updates (RFC 2136).
 pub mod class {
     /// No class.
     pub const NONE: u16 = 254;
@@ -123,7 +123,7 @@ pub mod opcode {
     /// Dynamic update (RFC 2136); a registration in the NetBIOS name service.
     pub const UPDATE: u8 = 5;
 
-    /// Whether this operation has queries and replies that belong together.
+    /// Whether queries and replies of this operation are joined.
     #[inline]
     pub(in super::super) fn is_tracked(code: u8) -> bool {
         matches!(code, QUERY | NOTIFY | UPDATE)
@@ -131,7 +131,7 @@ pub mod opcode {
 }
 
 /// Name of a query type.
-pub fn query_type(number: u16) -> Coded {
+pub fn query_type(number: u16) -> NumberName {
     let known = match number {
         1 => "A",
         2 => "NS",
@@ -223,21 +223,21 @@ pub fn query_type(number: u16) -> Coded {
         65282 => "WINS-R",
         65422 => "XPF",
         65521 => "INTEGRITY",
-        _ => return Coded { known: None, prefix: "query-", number },
+        _ => return NumberName { known: None, prefix: "query-", number },
     };
-    Coded { known: Some(known), prefix: "", number }
+    NumberName { known: Some(known), prefix: "", number }
 }
 
-/// A query type's name on port 137, where type 33 asks for a node's status.
-pub fn netbios_query_type(number: u16) -> Coded {
+/// Name of a query type on port 137, where type 33 queries the status of a node.
+pub fn netbios_query_type(number: u16) -> NumberName {
     match number {
-        rr::SRV => Coded { known: Some("NBSTAT"), prefix: "", number },
+        rr::SRV => NumberName { known: Some("NBSTAT"), prefix: "", number },
         _ => query_type(number),
     }
 }
 
 /// Name of a query class.
-pub fn query_class(number: u16) -> Coded {
+pub fn query_class(number: u16) -> NumberName {
     let known = match number {
         1 => Some("C_INTERNET"),
         2 => Some("C_CSNET"),
@@ -247,21 +247,21 @@ pub fn query_class(number: u16) -> Coded {
         class::ANY => Some("C_ANY"),
         _ => None,
     };
-    Coded { known, prefix: "qclass-", number }
+    NumberName { known, prefix: "qclass-", number }
 }
 
 /// Name of a response code (four bits of the header).
-pub fn response_code(number: u8) -> Coded {
+pub fn response_code(number: u8) -> NumberName {
     const NAMES: [&str; 11] = [
         "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET",
         "NXRRSet", "NOTAUTH", "NOTZONE",
     ];
     let known = NAMES.get(usize::from(number)).copied();
-    Coded { known, prefix: "unassigned-", number: u16::from(number) }
+    NumberName { known, prefix: "unassigned-", number: u16::from(number) }
 }
 
-/// Name of an operation; the NetBIOS name service has its own.
-pub fn operation(number: u8, netbios: bool) -> Coded {
+/// Name of an operation; the NetBIOS name service has its own operations.
+pub fn operation(number: u8, netbios: bool) -> NumberName {
     let (known, prefix) = if netbios {
         let known = match number {
             0 => Some("netbios-query"),
@@ -284,11 +284,11 @@ pub fn operation(number: u8, netbios: bool) -> Coded {
         };
         (known, "opcode-")
     };
-    Coded { known, prefix, number: u16::from(number) }
+    NumberName { known, prefix, number: u16::from(number) }
 }
 
-/// The plain name in a NetBIOS first-level encoding of 32 letters `a` to `p` (RFC 1001 §14.1),
-/// without its padding and its sixteenth byte, the suffix. `None` if it is none or decodes to nothing.
+/// Decodes a NetBIOS name in first-level encoding, 32 letters `a` to `p` (RFC 1001 §14.1). Returns the name without its
+/// padding and its sixteenth byte, the suffix. `None` if the encoding is invalid or the name is empty.
 pub fn netbios_name(encoded: &[u8]) -> Option<([u8; 15], usize)> {
     if encoded.len() != 32 {
         return None;
@@ -302,8 +302,8 @@ pub fn netbios_name(encoded: &[u8]) -> Option<([u8; 15], usize)> {
         if !(byte.is_ascii_graphic() || byte == b' ' || byte < 3) {
             break;
         }
-        if let Some(place) = name.get_mut(i) {
-            *place = byte;
+        if let Some(slot) = name.get_mut(i) {
+            *slot = byte;
             len = i + 1;
         }
     }
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn text(c: Coded) -> String {
+    fn text(c: NumberName) -> String {
         let mut out = Vec::new();
         c.write(&mut out);
         String::from_utf8(out).unwrap()

@@ -1,4 +1,4 @@
-//! The parts of a record, which are read where they are asked for.
+//! The parts of a record in events, which are decoded only when they are used.
 
 use gannet_event::Arg;
 use gannet_event::Packer;
@@ -8,14 +8,14 @@ use super::message::Cursor;
 use super::message::Notes;
 use super::records::Data;
 
-/// A section of records, as far as they are read differently.
+/// A section of a message whose records are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// Answers.
     Answers = 1,
-    /// What must hold for an update.
+    /// Prerequisites of a dynamic update.
     Prerequisites = 4,
-    /// What it changes.
+    /// Changes of a dynamic update.
     Updates = 5,
 }
 
@@ -27,11 +27,11 @@ impl Arg for Section {
     }
 }
 
-/// Where the parts of a record are.
+/// Positions of the parts of a record in its message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
     pub(super) msg: &'a [u8],
-    /// The name, if it had to be read already.
+    /// The name, if it is already decoded.
     pub(super) name: Option<&'a [u8]>,
     pub(super) name_at: usize,
     pub(super) long_labels: bool,
@@ -39,14 +39,14 @@ pub(super) struct Parts<'a> {
     pub(super) data_len: u16,
 }
 
-/// The name of a record, which is read where it is asked for.
+/// The owner name of a record, which is decoded only when it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a>(pub(super) &'a Parts<'a>);
 
 impl<'a> Owner<'a> {
-    /// The name; `room` is for one that is not read yet.
+    /// Returns the name; `buffer` is used to decode it.
     #[cold]
-    pub(super) fn read<'b>(self, room: &'b mut Vec<u8>) -> &'b [u8]
+    pub(super) fn decode<'b>(self, buffer: &'b mut Vec<u8>) -> &'b [u8]
     where
         'a: 'b,
     {
@@ -54,10 +54,10 @@ impl<'a> Owner<'a> {
         if let Some(name) = parts.name {
             return name;
         }
-        room.clear();
-        // It was passed without a fault.
-        Cursor::new(parts.msg, parts.name_at).name(room, parts.long_labels, &mut Notes::new());
-        room
+        buffer.clear();
+        // The name was skipped before without an error.
+        Cursor::new(parts.msg, parts.name_at).name(buffer, parts.long_labels, &mut Notes::new());
+        buffer
     }
 }
 
@@ -65,15 +65,15 @@ impl Arg for Owner<'_> {
     const TYPE: Type = Type::String;
 
     fn pack(&self, to: &mut Packer<'_>) {
-        self.read(&mut Vec::new()).pack(to);
+        self.decode(&mut Vec::new()).pack(to);
     }
 }
 
-/// The data of a record: what was read, and its bytes.
+/// The data of a record, parsed and as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordData<'a> {
-    /// What was read; `None` where the data does not matter.
-    pub(super) read: Option<&'a Data<'a>>,
+    /// The parsed data; `None` for a part of an update whose data is not used.
+    pub(super) parsed: Option<&'a Data<'a>>,
     pub(super) parts: &'a Parts<'a>,
 }
 

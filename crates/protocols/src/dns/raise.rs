@@ -1,6 +1,6 @@
-//! Raises the events of a message: a walk of its own, made only where an event has a listener.
+//! Raises the events of a message in a separate walk, which runs only if an event has a listener.
 //!
-//! It reads the same parts as the [walk](super::walk) for rows, and stops at the same point.
+//! It parses the same parts as the [walk](super::walk) for rows, and stops at the same point.
 
 mod data;
 
@@ -21,8 +21,8 @@ use super::names::opcode;
 use super::names::rr;
 use super::records;
 use super::records::Record;
-use super::walk::behind_header;
-use super::walk::most_questions;
+use super::walk::after_header;
+use super::walk::max_questions;
 use crate::Context;
 
 /// Sections, by Zeek's numbers.
@@ -34,25 +34,25 @@ mod section {
     pub(super) const UPDATES: u64 = 5;
 }
 
-/// Whether the message is to be walked for its events.
+/// Whether any event of a message has a listener.
 #[inline]
-pub(super) fn is_wanted(cx: &Context<'_>) -> bool {
+pub(super) fn has_listener(cx: &Context<'_>) -> bool {
     cx.env.logs.events.any() && EVENTS.iter().any(|decl| cx.env.logs.events.wants_id(decl.id))
 }
 
-/// Raises the events of a message, but for those of its beginning and its end. Returns the weirds of sections that the walk for rows does
-/// not read.
+/// Raises the events of a message, except for those of its start and its end. Returns the weirds of sections that the walk for rows
+/// does not parse.
 #[cold]
 pub(super) fn message(
     cx: &mut Context<'_>,
     head: Head<'_>,
     msg: &[u8],
     is_orig: bool,
-    place: MessageContext,
+    context: MessageContext,
 ) -> Notes {
     let (header, netbios, head) = (head.header, head.netbios, head.as_record());
     let mut notes = Notes::new();
-    if usize::from(header.questions) > most_questions(cx.env, header.questions) {
+    if usize::from(header.questions) > max_questions(cx.env, header.questions) {
         return notes;
     }
     let is_update = header.opcode() == opcode::UPDATE && !netbios;
@@ -63,17 +63,17 @@ pub(super) fn message(
         no_authority |= header.authorities == 0;
         no_additional |= header.additionals == 0;
     }
-    let mut cursor = behind_header(cx.env, msg);
-    let mut raiser = Raiser { cx, header, head, is_orig, place, zone: None, silent: false };
-    let mut passed = Notes::new();
-    let read = if is_update {
+    let mut cursor = after_header(cx.env, msg);
+    let mut raiser = Raiser { cx, header, head, is_orig, context, zone: None, silent: false };
+    let mut discarded = Notes::new();
+    let result = if is_update {
         raiser.update(&mut cursor)
     } else {
-        let asked = (0..header.questions).all(|_| raiser.question(&mut cursor).is_some());
-        let answers = |_| raiser.answer(&mut cursor, section::ANSWERS, &mut passed);
-        if asked { (0..header.answers).try_for_each(answers) } else { None }
+        let has_questions = (0..header.questions).all(|_| raiser.question(&mut cursor).is_some());
+        let answers = |_| raiser.answer(&mut cursor, section::ANSWERS, &mut discarded);
+        if has_questions { (0..header.answers).try_for_each(answers) } else { None }
     };
-    if read.is_none() || (no_authority && no_additional) {
+    if result.is_none() || (no_authority && no_additional) {
         return notes;
     }
     raiser.silent = no_authority;
@@ -97,10 +97,10 @@ struct Raiser<'r, 'c> {
     header: &'r Header,
     head: Msg,
     is_orig: bool,
-    place: MessageContext,
-    /// Class of the zone that is updated.
+    context: MessageContext,
+    /// Class of the zone that a dynamic update changes.
     zone: Option<u16>,
-    /// Records raise no events.
+    /// Records are parsed without raising events.
     silent: bool,
 }
 
@@ -108,10 +108,10 @@ impl Raiser<'_, '_> {
     fn question(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         let (mut name, mut original, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         let mut as_is = *cursor;
-        if !cursor.name(&mut name, self.place.netbios_server, &mut notes) {
+        if !cursor.name(&mut name, self.context.netbios_server, &mut notes) {
             return None;
         }
-        as_is.name_as_is(&mut original, self.place.netbios_server, &mut notes);
+        as_is.name_as_is(&mut original, self.context.netbios_server, &mut notes);
         if cursor.remaining() < 4 {
             return None;
         }
@@ -128,10 +128,10 @@ impl Raiser<'_, '_> {
         Some(())
     }
 
-    /// The name of a record, its type and its class.
+    /// Parses the owner name, type and class of a record.
     fn owner(&self, cursor: &mut Cursor<'_>, notes: &mut Notes) -> Option<(Vec<u8>, u16, u16)> {
         let mut owner = Vec::new();
-        if !cursor.name(&mut owner, self.place.netbios_server, notes) {
+        if !cursor.name(&mut owner, self.context.netbios_server, notes) {
             return None;
         }
         if cursor.remaining() < 4 {
@@ -141,7 +141,7 @@ impl Raiser<'_, '_> {
         Some((owner, cursor.u16(), cursor.u16()))
     }
 
-    /// A dynamic update (RFC 2136 §2).
+    /// Parses a dynamic update (RFC 2136 §2).
     fn update(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         let (zname, kind, zclass) = self.owner(cursor, &mut Notes::new())?;
         if self.header.questions != 1 || kind != rr::SOA {
@@ -203,10 +203,10 @@ impl Raiser<'_, '_> {
             return self.zone.map(|_| ());
         }
         let raw = *cursor;
-        let mut place = self.place;
-        place.hinfo &= !self.silent;
-        place.caa &= !self.silent;
-        let (data, more) = records::parse(cursor, &record, place, &mut names, notes);
+        let mut context = self.context;
+        context.hinfo &= !self.silent;
+        context.caa &= !self.silent;
+        let (data, more) = records::parse(cursor, &record, context, &mut names, notes);
         if !self.silent {
             self.data(ans, &record, &data, raw);
         }

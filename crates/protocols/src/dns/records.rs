@@ -1,4 +1,4 @@
-//! Resource records: headers and the data of every type that is understood.
+//! Resource records: headers, and the data of every supported type.
 //!
 //! As in Zeek, a record's length field is used only if its type has no lengths of its own: parsing
 //! continues where the data ended, so a wrong length affects the following records.
@@ -21,13 +21,13 @@ pub struct Record {
     pub kind: u16,
     /// Class.
     pub class: u16,
-    /// Seconds it may be cached.
+    /// Time that the record may be cached, in seconds.
     pub ttl: u32,
-    /// Bytes of data.
+    /// Length of the data, in bytes.
     pub len: u16,
 }
 
-/// Character strings, each behind its length (RFC 1035 §3.3).
+/// Character strings, each with a length prefix (RFC 1035 §3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strings<'a>(&'a [u8]);
 
@@ -45,7 +45,7 @@ impl<'a> Iterator for Strings<'a> {
 /// The data of a record. Names are decompressed and in lower case unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
-    /// Nothing that is reported: the record was skipped, or broken.
+    /// No data: the record was skipped or is malformed.
     Nothing,
     /// A: the address.
     A(Addr),
@@ -55,7 +55,7 @@ pub enum Data<'a> {
     A6(Addr),
     /// NS, CNAME, PTR, the exchange of MX, the target of SRV, the primary server of SOA.
     Name(&'a [u8]),
-    /// WKS; its data is not read.
+    /// WKS; its data is not parsed.
     Wks,
     /// TXT.
     Txt(Strings<'a>),
@@ -63,24 +63,24 @@ pub enum Data<'a> {
     Spf(Strings<'a>),
     /// NAPTR.
     Naptr {
-        /// Rank among all records.
+        /// Order in which the records are processed.
         order: u16,
-        /// Rank within an order.
+        /// Preference among records of the same order.
         preference: u16,
-        /// How the rest is to be read.
+        /// Flags that control the interpretation of the other fields.
         flags: &'a [u8],
         /// The offered service.
         service: &'a [u8],
         /// Substitution expression.
         regexp: &'a [u8],
-        /// Next name to ask for, in the case it came in.
+        /// Next name to query, in its original case.
         replacement: &'a [u8],
     },
     /// RRSIG.
     Rrsig {
         /// Type of the records that are signed.
         covered: u16,
-        /// Whose key signed; empty for the root.
+        /// Name of the signer; empty for the root.
         signer: &'a [u8],
     },
     /// DNSKEY.
@@ -101,47 +101,47 @@ pub enum Data<'a> {
         /// Algorithm of the digest.
         digest: u8,
     },
-    /// BIND 9's state of signing.
+    /// Signing state of BIND 9.
     BindSigning,
     /// SSHFP: the fingerprint.
     Sshfp(&'a [u8]),
-    /// LOC: size, horizontal and vertical precision, each as it came.
+    /// LOC: size, horizontal and vertical precision, each in its encoded form.
     Loc(u8, u8, u8),
-    /// A type that is not understood.
+    /// A record of an unknown type.
     Unknown(u16),
 }
 
-/// A record's data, and whether the rest can still be parsed.
+/// The data of a record, and whether the rest of the message can still be parsed.
 pub type Parsed<'a> = (Data<'a>, bool);
 
-const BROKEN: Parsed<'static> = (Data::Nothing, false);
+const MALFORMED: Parsed<'static> = (Data::Nothing, false);
 const SKIPPED: Parsed<'static> = (Data::Nothing, true);
 
-/// Reads the data of a record. `names` is room for the names in it.
+/// Parses the data of a record. `names` is a buffer for the names in it.
 pub fn parse<'a, 'm: 'a>(
     cursor: &mut Cursor<'m>,
     record: &Record,
-    place: MessageContext,
+    context: MessageContext,
     names: &'a mut Vec<u8>,
     notes: &mut Notes,
 ) -> Parsed<'a> {
     names.clear();
     let len = usize::from(record.len);
-    // A copy that lives no longer than the names do.
+    // A copy with the lifetime of `names`.
     let mut at: Cursor<'a> = *cursor;
-    let mut reader = Reader { cursor: &mut at, place, notes };
+    let mut reader = Reader { cursor: &mut at, context, notes };
     let parsed = match record.kind {
         rr::A => reader.a(len),
         rr::AAAA => (Data::Aaaa(reader.v6()), true),
         rr::A6 => (Data::A6(reader.v6()), true),
         rr::NS | rr::CNAME | rr::PTR => reader.named(0, len, names),
         rr::MX => reader.named(2, len, names),
-        rr::SRV if place.netbios_server => SKIPPED,
+        rr::SRV if context.netbios_server => SKIPPED,
         rr::SRV => reader.named(6, len, names),
         rr::SOA => reader.soa(len, names),
         rr::WKS => (Data::Wks, true),
-        rr::HINFO if place.hinfo => reader.hinfo(len),
-        rr::CAA if place.caa => reader.caa(len),
+        rr::HINFO if context.hinfo => reader.hinfo(len),
+        rr::CAA if context.caa => reader.caa(len),
         rr::HINFO | rr::CAA | rr::TKEY | rr::NB => reader.skip(len),
         rr::TXT => reader.strings(len, Data::Txt),
         rr::SPF => reader.strings(len, Data::Spf),
@@ -158,7 +158,7 @@ pub fn parse<'a, 'm: 'a>(
         rr::SSHFP => reader.sshfp(len),
         rr::LOC => reader.loc(len),
         rr::SVCB | rr::HTTPS => {
-            (Data::Nothing, svcb::check(reader.cursor, len, place, names, reader.notes))
+            (Data::Nothing, svcb::check(reader.cursor, len, context, names, reader.notes))
         }
         kind => {
             weird_number(reader.notes, "DNS_RR_unknown_type", kind);
@@ -172,13 +172,13 @@ pub fn parse<'a, 'm: 'a>(
 
 struct Reader<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
-    place: MessageContext,
+    context: MessageContext,
     notes: &'c mut Notes,
 }
 
 impl<'a> Reader<'_, 'a> {
     fn name(&mut self, out: &mut Vec<u8>) -> bool {
-        self.cursor.name(out, self.place.netbios_server, self.notes)
+        self.cursor.name(out, self.context.netbios_server, self.notes)
     }
 
     fn skip(&mut self, len: usize) -> Parsed<'a> {
@@ -195,7 +195,7 @@ impl<'a> Reader<'_, 'a> {
     fn a(&mut self, len: usize) -> Parsed<'a> {
         if len != 4 {
             weird(self.notes, "DNS_RR_bad_length");
-            return BROKEN;
+            return MALFORMED;
         }
         (Data::A(Addr::v4(self.cursor.u32().to_be_bytes())), true)
     }
@@ -208,14 +208,14 @@ impl<'a> Reader<'_, 'a> {
         Addr::v6(bytes)
     }
 
-    /// A name behind `before` bytes of numbers.
+    /// Parses a name after `before` bytes of numbers.
     fn named(&mut self, before: usize, len: usize, names: &'a mut Vec<u8>) -> Parsed<'a> {
         let start = self.cursor.pos();
         for _ in 0..before / 2 {
             self.cursor.u16();
         }
         if !self.name(names) {
-            return BROKEN;
+            return MALFORMED;
         }
         self.check_len(start, len);
         (Data::Name(names), true)
@@ -224,57 +224,57 @@ impl<'a> Reader<'_, 'a> {
     fn soa(&mut self, len: usize, names: &'a mut Vec<u8>) -> Parsed<'a> {
         let start = self.cursor.pos();
         if !self.name(names) {
-            return BROKEN;
+            return MALFORMED;
         }
         let primary = names.len();
         if !self.name(names) || self.cursor.remaining() < 20 {
-            return BROKEN;
+            return MALFORMED;
         }
         self.cursor.skip(20);
         self.check_len(start, len);
         (Data::Name(&names[..primary]), true)
     }
 
-    /// One character string out of `left` bytes of data.
-    fn string(&mut self, left: &mut usize) -> Option<&'a [u8]> {
-        if *left == 0 {
+    /// Parses a character string within `remaining` bytes of data.
+    fn string(&mut self, remaining: &mut usize) -> Option<&'a [u8]> {
+        if *remaining == 0 {
             return None;
         }
         let len = usize::from(self.cursor.u8());
-        *left -= 1;
-        if len > *left {
+        *remaining -= 1;
+        if len > *remaining {
             weird(self.notes, "DNS_TXT_char_str_past_rdlen");
             return None;
         }
-        *left -= len;
+        *remaining -= len;
         Some(self.cursor.take(len))
     }
 
-    /// Two character strings; nothing else is read behind them unless they fill the record.
+    /// Parses two character strings. If they do not fill the record, the rest of the message is not parsed.
     fn hinfo(&mut self, len: usize) -> Parsed<'a> {
-        let mut left = len;
-        self.string(&mut left);
-        self.string(&mut left);
-        (Data::Nothing, left == 0)
+        let mut remaining = len;
+        self.string(&mut remaining);
+        self.string(&mut remaining);
+        (Data::Nothing, remaining == 0)
     }
 
-    /// Flags, then a tag behind its length, then a value. The record is not read where its tag fills it.
+    /// Parses flags, a length-prefixed tag, and a value. It is an error if the tag leaves no space for a value.
     fn caa(&mut self, len: usize) -> Parsed<'a> {
         let tag = usize::from(self.cursor.u16() & 0xff);
         if tag + 2 >= len {
             weird(self.notes, "DNS_CAA_char_str_past_rdlen");
-            return BROKEN;
+            return MALFORMED;
         }
         self.skip(len - 2)
     }
 
     fn strings(&mut self, len: usize, make: fn(Strings<'a>) -> Data<'a>) -> Parsed<'a> {
         let all = self.cursor.rest();
-        let (mut left, mut good) = (len, 0);
-        while let Some(text) = self.string(&mut left) {
+        let (mut remaining, mut good) = (len, 0);
+        while let Some(text) = self.string(&mut remaining) {
             good += 1 + text.len();
         }
-        (make(Strings(&all[..good])), left == 0)
+        (make(Strings(&all[..good])), remaining == 0)
     }
 
     fn naptr(&mut self, len: usize, names: &'a mut Vec<u8>) -> Parsed<'a> {
@@ -282,47 +282,48 @@ impl<'a> Reader<'_, 'a> {
         let preference = self.cursor.u16();
         if self.cursor.remaining() == 0 || len <= 4 {
             self.notes.push(MessageNote::Violation("DNS_NAPTR_too_short"));
-            return BROKEN;
+            return MALFORMED;
         }
-        let mut left = len - 4;
-        let texts = [self.string(&mut left), self.string(&mut left), self.string(&mut left)];
-        let named = self.cursor.name_as_is(names, self.place.netbios_server, self.notes);
+        let mut remaining = len - 4;
+        let texts =
+            [self.string(&mut remaining), self.string(&mut remaining), self.string(&mut remaining)];
+        let named = self.cursor.name_as_is(names, self.context.netbios_server, self.notes);
         let ([Some(flags), Some(service), Some(regexp)], true) = (texts, named) else {
             self.notes.push(MessageNote::Violation("DNS_NAPTR_RR_too_short"));
-            return BROKEN;
+            return MALFORMED;
         };
         (Data::Naptr { order, preference, flags, service, regexp, replacement: names }, true)
     }
 
-    /// EDNS options (RFC 6891 §6.1.2), which only occur here if an answer section holds them.
+    /// Parses EDNS options (RFC 6891 §6.1.2), if an answer section contains an OPT record.
     fn opt(&mut self, len: usize) -> Parsed<'a> {
-        let mut left = len;
-        while left >= 4 {
+        let mut remaining = len;
+        while remaining >= 4 {
             let code = self.cursor.u16();
             let size = usize::from(self.cursor.u16());
-            left -= 4;
-            if size > left {
+            remaining -= 4;
+            if size > remaining {
                 weird(self.notes, "EDNS_truncated_option");
-                return BROKEN;
+                return MALFORMED;
             }
             let data = self.cursor.take(size);
             match code {
                 8 => self.client_subnet(data),
-                11 if self.place.udp && matches!(size, 0 | 2) => {
+                11 if self.context.udp && matches!(size, 0 | 2) => {
                     weird(self.notes, "EDNS_TCP_Keepalive_In_UDP");
                 }
                 _ => {}
             }
-            left -= size;
+            remaining -= size;
         }
-        if left != 0 {
+        if remaining != 0 {
             weird(self.notes, "EDNS_truncated_option");
-            return BROKEN;
+            return MALFORMED;
         }
         SKIPPED
     }
 
-    /// Client subnet (RFC 7871 §6).
+    /// Checks a client subnet option (RFC 7871 §6).
     fn client_subnet(&mut self, data: &[u8]) {
         let [f0, f1, source, _scope, address @ ..] = data else {
             weird(self.notes, "EDNS_ECS_invalid_option_len");
@@ -346,7 +347,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// A block of bytes behind its length, cut to what there is.
+    /// Skips a length-prefixed block of bytes, at most to the end.
     fn block(&mut self) {
         let len = usize::from(self.cursor.u16());
         self.cursor.skip(len);
@@ -354,13 +355,13 @@ impl<'a> Reader<'_, 'a> {
 
     fn tsig(&mut self, names: &mut Vec<u8>) -> Parsed<'a> {
         if !self.name(names) {
-            return BROKEN;
+            return MALFORMED;
         }
-        self.cursor.u32(); // time signed, seconds
-        self.cursor.u16(); // and its rest
+        self.cursor.u32(); // time signed, upper 32 bits
+        self.cursor.u16(); // time signed, lower 16 bits
         self.cursor.u16(); // fudge
         self.block(); // MAC
-        self.cursor.u16(); // original id
+        self.cursor.u16(); // original ID
         self.cursor.u16(); // error
         self.block(); // other data
         SKIPPED
@@ -368,14 +369,14 @@ impl<'a> Reader<'_, 'a> {
 
     fn rrsig(&mut self, len: usize, names: &'a mut Vec<u8>) -> Parsed<'a> {
         if self.cursor.remaining() < 18 {
-            return BROKEN;
+            return MALFORMED;
         }
         let covered = self.cursor.u16();
         let algorithm = self.cursor.u8();
         self.cursor.skip(15); // labels, original TTL, expiration, inception, key tag
         let start = self.cursor.pos();
         if !self.name(names) {
-            return BROKEN;
+            return MALFORMED;
         }
         self.cursor.skip(len.saturating_sub(self.cursor.pos() - start + 18));
         let name = match zone_algorithm(algorithm) {
@@ -394,13 +395,13 @@ impl<'a> Reader<'_, 'a> {
 
     fn dnskey(&mut self, len: usize) -> Parsed<'a> {
         if self.cursor.remaining() < 4 {
-            return BROKEN;
+            return MALFORMED;
         }
         let flags = self.cursor.u16();
         let protocol = self.cursor.u8();
         let algorithm = self.cursor.u8();
         self.cursor.skip(len.saturating_sub(4));
-        // Zone key, revoked and secure entry point are the bits with a meaning (RFC 5011 §7).
+        // Only the bits zone key, revoked and secure entry point are defined (RFC 5011 §7).
         if flags & 0xfe7e != 0 {
             weird_number(self.notes, "DNSSEC_DNSKEY_Invalid_Flag", flags);
         }
@@ -424,24 +425,24 @@ impl<'a> Reader<'_, 'a> {
         (Data::Dnskey { algorithm }, true)
     }
 
-    /// The windows of a type bitmap (RFC 4034 §4.1.2).
+    /// Skips the window blocks of a type bitmap (RFC 4034 §4.1.2).
     fn type_bitmaps(&mut self, start: usize, len: usize, empty: &'static str) {
-        let mut left = len as i64 - (self.cursor.pos() - start) as i64;
-        while left > 0 && self.cursor.remaining() > 0 {
+        let mut remaining = len as i64 - (self.cursor.pos() - start) as i64;
+        while remaining > 0 && self.cursor.remaining() > 0 {
             let [window, size] = self.cursor.u16().to_be_bytes();
             if size == 0 {
                 weird_number(self.notes, empty, window);
                 break;
             }
             self.cursor.skip(usize::from(size));
-            left -= 2 + i64::from(size);
+            remaining -= 2 + i64::from(size);
         }
     }
 
     fn nsec(&mut self, len: usize, names: &'a mut Vec<u8>) -> Parsed<'a> {
         let start = self.cursor.pos();
         if !self.name(names) {
-            return BROKEN;
+            return MALFORMED;
         }
         self.type_bitmaps(start, len, "DNSSEC_NSEC_bitmapLen0");
         (Data::Nsec(names), true)
@@ -449,7 +450,7 @@ impl<'a> Reader<'_, 'a> {
 
     fn nsec3(&mut self, len: usize) -> Parsed<'a> {
         if self.cursor.remaining() < 6 {
-            return BROKEN;
+            return MALFORMED;
         }
         let start = self.cursor.pos();
         self.cursor.skip(4); // hash algorithm, flags, iterations
@@ -464,7 +465,7 @@ impl<'a> Reader<'_, 'a> {
 
     fn nsec3param(&mut self) -> Parsed<'a> {
         if self.cursor.remaining() < 5 {
-            return BROKEN;
+            return MALFORMED;
         }
         self.cursor.skip(4); // hash algorithm, flags, iterations
         let salt = usize::from(self.cursor.u8());
@@ -474,7 +475,7 @@ impl<'a> Reader<'_, 'a> {
 
     fn ds(&mut self, len: usize) -> Parsed<'a> {
         if self.cursor.remaining() < 4 {
-            return BROKEN;
+            return MALFORMED;
         }
         self.cursor.u16(); // key tag
         let algorithm = self.cursor.u8();
@@ -490,15 +491,15 @@ impl<'a> Reader<'_, 'a> {
 
     fn bind_signing(&mut self) -> Parsed<'a> {
         if self.cursor.remaining() < 5 {
-            return BROKEN;
+            return MALFORMED;
         }
-        self.cursor.skip(5); // algorithm, key id, removal flag, complete flag
+        self.cursor.skip(5); // algorithm, key ID, removal flag, complete flag
         (Data::BindSigning, true)
     }
 
     fn sshfp(&mut self, len: usize) -> Parsed<'a> {
         if self.cursor.remaining() < 2 {
-            return BROKEN;
+            return MALFORMED;
         }
         self.cursor.skip(2); // key algorithm, fingerprint type
         (Data::Sshfp(self.cursor.take(len.saturating_sub(2))), true)
@@ -509,7 +510,7 @@ impl<'a> Reader<'_, 'a> {
             (len, self.cursor.rest().first_chunk())
         else {
             weird(self.notes, "dns_invalid_loc_length");
-            return BROKEN;
+            return MALFORMED;
         };
         self.cursor.skip(len);
         if *version != 0 {
@@ -519,7 +520,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// The status of a DNSSEC algorithm that signs a zone.
+/// Status of a DNSSEC algorithm for zone signing.
 enum Algorithm {
     Known,
     NotRecommended,
@@ -529,7 +530,7 @@ enum Algorithm {
     Unknown,
 }
 
-/// Algorithm numbers of the DNSSEC registry (RFC 4034 appendix A.1 and its successors).
+/// Returns the status of an algorithm number of the DNSSEC registry (RFC 4034 appendix A.1 and its successors).
 fn zone_algorithm(number: u8) -> Algorithm {
     match number {
         1 => Algorithm::NotRecommended,

@@ -1,4 +1,4 @@
-//! The row of dns.log, and what records look like in it.
+//! The row of dns.log, and the text of records in it.
 
 use gannet_base::ConnId;
 use gannet_base::Interval;
@@ -20,7 +20,7 @@ use super::events::RecordRead;
 use super::message::Header;
 use super::name::Name;
 use super::names;
-use super::names::Coded;
+use super::names::NumberName;
 use super::names::class;
 use super::names::rr;
 use super::parts::Owner;
@@ -29,50 +29,50 @@ use super::records::Data;
 use super::records::Strings;
 use super::session::Exchange;
 use super::session::ExchangePosition;
-use super::session::Last;
+use super::session::LastMessage;
 use super::session::RareState;
 use super::session::Waiting;
 use super::session::flag;
 use super::shared::RowBuffers;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::context;
 
 row! {
-    /// One row for each DNS query with its reply, or either alone.
+    /// One row for each DNS query and its reply, or for an unpaired message.
     pub struct Dns<'a> = "dns" {
         /// Time of the query, or of the reply if no query was seen.
         ts: Time = "ts",
         /// The connection.
         uid: &'a Uid = "uid",
-        /// Its endpoints.
+        /// Endpoints of the connection.
         id: &'a ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
-        /// Transaction id, chosen by the client.
+        /// Transaction ID, chosen by the client.
         trans_id: u16 = "trans_id",
-        /// From the query to its first answer.
+        /// Time from the query to its first answer.
         rtt: Option<Interval> = "rtt",
-        /// The name asked for, in lower case.
+        /// The queried name, in lower case.
         query: Option<&'a [u8]> = "query",
-        /// Class asked for, as a number.
+        /// Requested class, as a number.
         qclass: Option<u16> = "qclass",
-        /// Class asked for.
-        qclass_name: Option<Coded> = "qclass_name",
-        /// Type asked for, as a number.
+        /// Requested class.
+        qclass_name: Option<NumberName> = "qclass_name",
+        /// Requested type, as a number.
         qtype: Option<u16> = "qtype",
-        /// Type asked for.
-        qtype_name: Option<Coded> = "qtype_name",
+        /// Requested type.
+        qtype_name: Option<NumberName> = "qtype_name",
         /// Response code, as a number.
         rcode: Option<u8> = "rcode",
         /// Response code.
-        rcode_name: Option<Coded> = "rcode_name",
-        /// The server is an authority for the name.
+        rcode_name: Option<NumberName> = "rcode_name",
+        /// The server is authoritative for the name.
         aa: bool = "AA",
         /// The query was truncated.
         tc: bool = "TC",
-        /// The client asked for recursion.
+        /// The client requested recursion.
         rd: bool = "RD",
         /// The server offers recursion.
         ra: bool = "RA",
@@ -80,26 +80,26 @@ row! {
         z: u8 = "Z",
         /// The answers, as text.
         answers: AnswerTexts<'a> = "answers",
-        /// How long each answer may be cached.
+        /// Time that each answer may be cached.
         ttls: AnswerTtls<'a> = "TTLs",
         /// The server rejected the query.
         rejected: bool = "rejected",
-        /// Operation, as a number.
+        /// Operation code, as a number.
         opcode: u8 = "opcode",
-        /// Operation.
-        opcode_name: Coded = "opcode_name",
+        /// Name of the operation.
+        opcode_name: NumberName = "opcode_name",
     }
 }
 
-/// What the rows of one message are made from: the messages of its connection that wait for their partners.
+/// Receiver of the events of one message, with the unpaired messages of its connection.
 pub(super) struct Rows<'a> {
     slot: &'a mut Option<Box<Exchange>>,
-    rest: &'a mut Option<Box<RareState>>,
-    last: &'a mut Last,
-    /// The connection's flip is under way.
+    rare: &'a mut Option<Box<RareState>>,
+    last: &'a mut LastMessage,
+    /// A flip of the connection was requested, but is not applied yet.
     flipped: bool,
     scratch: &'a mut RowBuffers,
-    /// The exchange of the message, unless it is not joined with others, and where it goes if it stays incomplete.
+    /// The exchange of the message, and the queue for it if it stays incomplete; `None` if the message is not joined with others.
     current: Option<(Box<Exchange>, ExchangePosition)>,
 }
 
@@ -108,15 +108,15 @@ impl<'a> Rows<'a> {
     #[inline]
     pub(super) fn new(
         slot: &'a mut Option<Box<Exchange>>,
-        rest: &'a mut Option<Box<RareState>>,
-        last: &'a mut Last,
+        rare: &'a mut Option<Box<RareState>>,
+        last: &'a mut LastMessage,
         flipped: bool,
         scratch: &'a mut RowBuffers,
     ) -> Self {
-        Self { slot, rest, last, flipped, scratch, current: None }
+        Self { slot, rare, last, flipped, scratch, current: None }
     }
 
-    /// The exchange that a message belongs to, and where it goes if it stays incomplete.
+    /// Finds or creates the exchange of a message. Returns it with the queue for it if it stays incomplete.
     #[inline]
     fn join(&mut self, cx: &mut Context<'_>, header: &Header) -> (Box<Exchange>, ExchangePosition) {
         let responder = if self.flipped { &cx.conn.id.orig_h } else { &cx.conn.id.resp_h };
@@ -124,99 +124,99 @@ impl<'a> Rows<'a> {
         let waiting = match (is_multicast, is_reply) {
             (true, _) => None,
             (false, true) => self.take_query(header.id),
-            (false, false) => self.rest.as_mut().and_then(|r| r.waiting.replies.pop(header.id)),
+            (false, false) => self.rare.as_mut().and_then(|r| r.waiting.replies.pop(header.id)),
         };
         if let Some(exchange) = waiting {
             return (exchange, ExchangePosition::None);
         }
-        let mut exchange = cx.env.dns.spare.take(cx.now, header.id);
+        let mut exchange = cx.env.dns.exchanges.get(cx.now, header.id);
         if is_multicast {
             exchange.flags = flag::SAW_BOTH;
         }
-        let place = match (is_multicast, is_reply) {
+        let position = match (is_multicast, is_reply) {
             (true, _) => ExchangePosition::None,
             (false, true) => ExchangePosition::Replies,
             (false, false) if self.slot.is_none() => ExchangePosition::Slot,
             (false, false) => ExchangePosition::Queries,
         };
-        (exchange, place)
+        (exchange, position)
     }
 
-    /// The oldest query of an id.
+    /// Removes the oldest query of an ID.
     #[inline]
     fn take_query(&mut self, id: u16) -> Option<Box<Exchange>> {
         if self.slot.as_ref().is_none_or(|e| e.trans_id != id) {
-            return self.rest.as_mut()?.waiting.queries.pop(id);
+            return self.rare.as_mut()?.waiting.queries.pop(id);
         }
         let exchange = self.slot.take();
-        if let Some(rest) = &mut self.rest {
-            // Refilled, so that a later query of a waiting id does not get in front of it.
-            let queries = &mut rest.waiting.queries;
+        if let Some(rare) = &mut self.rare {
+            // Refill the slot, so that a later query of a waiting ID does not overtake it.
+            let queries = &mut rare.waiting.queries;
             *self.slot = queries.pop(id).or_else(|| queries.pop_any());
         }
         exchange
     }
 
     fn waiting(&mut self) -> &mut Waiting {
-        &mut self.rest.get_or_insert_default().waiting
+        &mut self.rare.get_or_insert_default().waiting
     }
 
-    /// A message was read: its exchange is complete, or waits.
+    /// Logs the exchange of a parsed message if it is complete, and otherwise queues it.
     #[inline]
-    fn settle(
+    fn log_or_queue(
         &mut self,
         cx: &mut Context<'_>,
         header: &Header,
         (ended, rejected): (bool, bool),
         mut exchange: Box<Exchange>,
-        place: ExchangePosition,
+        position: ExchangePosition,
     ) {
         let flipped = self.flipped;
         if rejected {
             exchange.flags |= flag::REJECTED;
         }
         if ended {
-            exchange.flags |= saw(header);
+            exchange.flags |= seen_flag(header);
         }
         if ended && exchange.has(flag::SAW_BOTH) {
             log(cx, flipped, &exchange, &self.scratch.answers);
-            cx.env.dns.spare.give(exchange);
-            self.last.place = ExchangePosition::None;
+            cx.env.dns.exchanges.recycle(exchange);
+            self.last.position = ExchangePosition::None;
             return;
         }
         if !self.scratch.answers.is_empty() {
             exchange.answers = Some(Box::new(std::mem::take(&mut self.scratch.answers)));
         }
-        *self.last = Last { place, id: header.id };
+        *self.last = LastMessage { position, id: header.id };
         let limit = cx.env.pending.of(Tag::Dns);
-        match place {
+        match position {
             ExchangePosition::None => {}
             ExchangePosition::Slot => *self.slot = Some(exchange),
             ExchangePosition::Queries => {
                 let queries = &mut self.waiting().queries;
-                queries.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+                queries.push(exchange, limit, |e| log_unpaired(cx, flipped, &e));
                 cx.conn.note_table(queries.ids());
             }
             ExchangePosition::Replies => {
                 let replies = &mut self.waiting().replies;
-                replies.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+                replies.push(exchange, limit, |e| log_unpaired(cx, flipped, &e));
                 cx.conn.note_table(replies.ids());
             }
         }
     }
 
-    /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): like Zeek,
-    /// this adds its facts to the previous exchange.
+    /// Adds a NetBIOS message that is not joined with others (a release, a wait for acknowledgement) to the previous
+    /// exchange, as in Zeek.
     #[cold]
-    fn touch_last(
+    fn update_last(
         &mut self,
         cx: &mut Context<'_>,
         header: &Header,
         (ended, rejected): (bool, bool),
     ) {
-        let Last { place, id } = *self.last;
-        let waiting = self.rest.as_mut().map(|r| &mut r.waiting);
-        let exchange = match place {
+        let LastMessage { position, id } = *self.last;
+        let waiting = self.rare.as_mut().map(|r| &mut r.waiting);
+        let exchange = match position {
             ExchangePosition::None => None,
             ExchangePosition::Slot => self.slot.as_deref_mut(),
             ExchangePosition::Queries => waiting.and_then(|w| w.queries.last_mut(id)),
@@ -227,29 +227,29 @@ impl<'a> Rows<'a> {
             exchange.flags |= flag::REJECTED;
         }
         if ended {
-            exchange.flags |= saw(header);
+            exchange.flags |= seen_flag(header);
             if exchange.has(flag::SAW_BOTH) {
-                log_kept(cx, self.flipped, exchange);
-                self.last.place = ExchangePosition::None;
+                log_unpaired(cx, self.flipped, exchange);
+                self.last.position = ExchangePosition::None;
             }
         }
     }
 }
 
 #[inline]
-fn saw(header: &Header) -> u16 {
+fn seen_flag(header: &Header) -> u16 {
     if header.is_reply() { flag::SAW_REPLY } else { flag::SAW_QUERY }
 }
 
-impl Hear<Message<'_>> for Rows<'_> {
+impl OnEvent<Message<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Message<'_>) {
         let header = event.msg.header;
         self.scratch.answers.clear();
         if !event.msg.is_tracked {
             return;
         }
-        let (mut exchange, place) = self.join(cx, header);
+        let (mut exchange, position) = self.join(cx, header);
         if header.is_reply() {
             exchange.rcode = header.rcode();
             exchange.flags |= flag::RCODE;
@@ -259,19 +259,19 @@ impl Hear<Message<'_>> for Rows<'_> {
         }
         exchange.opcode = header.opcode();
         exchange.set(flag::NETBIOS, event.msg.netbios);
-        if let Some(kept) = exchange.answers.take() {
-            self.scratch.answers = *kept;
+        if let Some(answers) = exchange.answers.take() {
+            self.scratch.answers = *answers;
         }
-        self.current = Some((exchange, place));
+        self.current = Some((exchange, position));
     }
 }
 
-impl Hear<QuestionRead<'_>> for Rows<'_> {
+impl OnEvent<QuestionRead<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &QuestionRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
-        exchange.take_over(flag::RD | flag::TC, header);
+        exchange.copy_flags(flag::RD | flag::TC, header);
         exchange.set(flag::NETBIOS_TYPE, event.is_netbios_type);
         exchange.flags |= flag::QUESTION | flag::NAME;
         exchange.z = header.z();
@@ -284,24 +284,24 @@ impl Hear<QuestionRead<'_>> for Rows<'_> {
     }
 }
 
-impl Hear<RecordRead<'_>> for Rows<'_> {
+impl OnEvent<RecordRead<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RecordRead<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RecordRead<'_>) {
         let Some((exchange, _)) = &mut self.current else { return };
         let header = event.msg.header;
         if !header.is_reply() {
-            return; // the client's side does not send replies
+            return; // only replies have answers
         }
         let RowBuffers { answers, owner } = &mut *self.scratch;
         if !exchange.has(flag::NAME) {
-            exchange.query = Name::new(event.owner.read(owner));
+            exchange.query = Name::new(event.owner.decode(owner));
             exchange.flags |= flag::NAME;
         }
-        exchange.take_over(flag::AA | flag::RA, header);
+        exchange.copy_flags(flag::AA | flag::RA, header);
         if exchange.rtt == Interval::ZERO {
             exchange.rtt = cx.now.micros_since(exchange.ts);
         }
-        answers.push(event.ttl, |out| match (event.section, event.data.read) {
+        answers.push(event.ttl, |out| match (event.section, event.data.parsed) {
             (Section::Answers, Some(Data::A(a))) => write_addr(out, *a),
             (Section::Answers, Some(data)) => write_answer(out, data, event.owner, owner),
             _ => write_update(out, event, owner),
@@ -309,36 +309,38 @@ impl Hear<RecordRead<'_>> for Rows<'_> {
     }
 }
 
-impl Hear<MessageRead<'_>> for Rows<'_> {
+impl OnEvent<MessageRead<'_>> for Rows<'_> {
     #[inline(always)]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MessageRead<'_>) {
         let (header, outcome) = (event.msg.header, (event.ended, event.rejected));
         match self.current.take() {
-            Some((exchange, place)) => self.settle(cx, header, outcome, exchange, place),
-            None => self.touch_last(cx, header, outcome),
+            Some((exchange, position)) => {
+                self.log_or_queue(cx, header, outcome, exchange, position);
+            }
+            None => self.update_last(cx, header, outcome),
         }
     }
 }
 
-/// The connection ends: what waits has rows of its own.
-pub(super) fn finish(cx: &mut Context<'_>, slot: Option<Box<Exchange>>, rest: Option<Waiting>) {
+/// Writes the rows of all unpaired messages at the end of the connection.
+pub(super) fn finish(cx: &mut Context<'_>, slot: Option<Box<Exchange>>, waiting: Option<Waiting>) {
     if let Some(exchange) = slot {
-        log_kept(cx, false, &exchange);
+        log_unpaired(cx, false, &exchange);
     }
-    if let Some(mut waiting) = rest {
-        waiting.queries.drain(|e| log_kept(cx, false, &e));
-        waiting.replies.drain(|e| log_kept(cx, false, &e));
+    if let Some(mut waiting) = waiting {
+        waiting.queries.drain(|e| log_unpaired(cx, false, &e));
+        waiting.replies.drain(|e| log_unpaired(cx, false, &e));
     }
 }
 
-fn log_kept(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange) {
+fn log_unpaired(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange) {
     match &exchange.answers {
         Some(answers) => log(cx, flipped, exchange, answers),
         None => log(cx, flipped, exchange, &Answers::default()),
     }
 }
 
-/// Writes the row of an exchange; `flipped` if the connection's flip is under way.
+/// Writes the row of an exchange; `flipped` if a flip of the connection was requested, but is not applied yet.
 fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
     let flip;
     let id = match flipped {
@@ -350,13 +352,13 @@ fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answe
     };
     let row = row(cx.conn, id, exchange, answers);
     if !context::log_in_place(cx.env, cx.now, &row) {
-        log_whole(cx, flipped, exchange, answers);
+        log_out_of_place(cx, flipped, exchange, answers);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn log_whole(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
+fn log_out_of_place(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
     let id = if flipped { cx.conn.id.flipped() } else { cx.conn.id };
     context::log(cx.env, cx.now, &row(cx.conn, &id, exchange, answers));
 }
@@ -402,16 +404,16 @@ fn row<'a>(
 }
 
 /// Appends the text of an answer.
-fn write_answer(out: &mut Vec<u8>, data: &Data<'_>, owner: Owner<'_>, room: &mut Vec<u8>) {
-    let owner = if let Data::Nsec(_) = data { owner.read(room) } else { b"" };
+fn write_answer(out: &mut Vec<u8>, data: &Data<'_>, owner: Owner<'_>, buffer: &mut Vec<u8>) {
+    let owner = if let Data::Nsec(_) = data { owner.decode(buffer) } else { b"" };
     write_data(out, data, owner, false);
 }
 
-/// Appends the text of a part of an update.
+/// Appends the text of a prerequisite or a change of an update.
 #[cold]
-fn write_update(out: &mut Vec<u8>, event: &RecordRead<'_>, room: &mut Vec<u8>) {
-    let (owner, start) = (event.owner.read(room), out.len());
-    if let Some(data) = event.data.read {
+fn write_update(out: &mut Vec<u8>, event: &RecordRead<'_>, buffer: &mut Vec<u8>) {
+    let (owner, start) = (event.owner.decode(buffer), out.len());
+    if let Some(data) = event.data.parsed {
         write_data(out, data, owner, true);
         let text = &out[start..];
         if !text.is_empty() && !text.starts_with(b"del:") {
@@ -430,23 +432,22 @@ fn write_update(out: &mut Vec<u8>, event: &RecordRead<'_>, room: &mut Vec<u8>) {
         }
         return;
     }
-    let (what, typed) = match event.qclass {
+    let (label, has_type) = match event.qclass {
         class::NONE if any => ("NameNotInUse ", false),
         class::ANY if any => ("NameInUse ", false),
         class::NONE => ("NoRRSet ", true),
         _ => ("RRSetExists ", true),
     };
     out.extend_from_slice(b"pre: ");
-    out.extend_from_slice(what.as_bytes());
-    if typed {
+    out.extend_from_slice(label.as_bytes());
+    if has_type {
         names::query_type(event.qtype).write(out);
         out.push(b' ');
     }
     out.extend_from_slice(owner);
 }
 
-/// Appends a record's text. `owner` is the record's name; an address that an update adds says whose
-/// it is (`update`).
+/// Appends the text of a record's data. `owner` is the name of the record, which precedes an address if `update` is true.
 fn write_data(out: &mut Vec<u8>, data: &Data<'_>, owner: &[u8], update: bool) {
     match *data {
         Data::Nothing | Data::Wks => {}
@@ -583,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_texts_are_no_answers() {
+    fn empty_texts_are_not_answers() {
         let mut answers = Answers::default();
         answers.push(Interval::from_secs(60), |_| {});
         assert!(AnswerTexts(&answers).is_unset() && AnswerTtls(&answers).is_unset());

@@ -1,8 +1,8 @@
-//! Joins replies to queries, which become one row.
+//! Joins queries and replies to exchanges, each of which becomes one row.
 //!
-//! On one connection a reply belongs to the oldest query with its transaction id. A message without
-//! a partner waits until the connection ends and then gets a row of its own; so do the waiting
-//! messages of an id, or all of them, if too many wait. Messages to multicast addresses are never
+//! On one connection a reply belongs to the oldest query with its transaction ID. An unpaired message
+//! waits until the connection ends and is then logged in a row of its own. If too many messages wait, those of one ID,
+//! or all, are logged earlier. Messages to multicast addresses are never
 //! joined: their replies use other connections.
 
 use std::collections::VecDeque;
@@ -15,31 +15,32 @@ use super::framing::Framing;
 use super::message::Header;
 use super::name::Name;
 
-/// Most ids with unpaired messages of one kind on one connection; beyond, all are logged.
+/// Default maximum number of IDs with unpaired messages of one kind (queries or replies) on one connection; beyond it, all
+/// are logged.
 pub const MAX_PENDING_IDS: usize = 50;
 
-/// Most unpaired messages of one kind and id on one connection; beyond, they are logged.
+/// Maximum number of unpaired messages of one kind and ID on one connection; beyond it, they are logged.
 pub const MAX_PENDING_MESSAGES: usize = 50;
 
-/// Most bytes of unpaired messages of one kind on one connection; beyond, they are logged. Zeek has
+/// Maximum memory use of unpaired messages of one kind on one connection, in bytes; beyond it, they are logged. Zeek has
 /// no such limit; only zone transfers come near it.
 pub const MAX_PENDING_BYTES: usize = 1 << 20;
 
-/// A query, its reply, or both: a row in the making.
+/// A query, its reply, or both: the data of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     /// Time of the first message.
     pub(super) ts: Time,
-    /// From the first message to the first answer; zero counts as unknown.
+    /// Time from the first message to the first answer; zero if unknown.
     pub(super) rtt: Interval,
-    /// The question's name.
+    /// Name in the question.
     pub(super) query: Name,
-    /// Answers, where they must be kept until the partner comes.
+    /// Answers of a reply that waits for its query.
     pub(super) answers: Option<Box<Answers>>,
     pub(super) trans_id: u16,
     pub(super) qtype: u16,
     pub(super) qclass: u16,
-    /// Flags of known facts; see [`flag`].
+    /// Bit set of [`flag`]s.
     pub(super) flags: u16,
     pub(super) opcode: u8,
     pub(super) rcode: u8,
@@ -50,34 +51,34 @@ pub(super) struct Exchange {
 pub(super) mod flag {
     /// `query` holds a name.
     pub(in super::super) const NAME: u16 = 1;
-    /// `qtype` and `qclass` hold something.
+    /// `qtype` and `qclass` are set.
     pub(in super::super) const QUESTION: u16 = 1 << 1;
-    /// `rcode` holds something.
+    /// `rcode` is set.
     pub(in super::super) const RCODE: u16 = 1 << 2;
     /// The server rejected the query.
     pub(in super::super) const REJECTED: u16 = 1 << 3;
-    /// The operation's name is the NetBIOS name service's.
+    /// The operation is one of the NetBIOS name service.
     pub(in super::super) const NETBIOS: u16 = 1 << 4;
-    /// The query type's name is the NetBIOS name service's.
+    /// The query type is one of the NetBIOS name service.
     pub(in super::super) const NETBIOS_TYPE: u16 = 1 << 5;
-    /// The server offers recursion. This bit and the next three are those of the header.
+    /// The server offers recursion. This bit and the next three are at the same position in the header.
     pub(in super::super) const RA: u16 = 1 << 7;
-    /// The query asked for recursion.
+    /// The query requested recursion.
     pub(in super::super) const RD: u16 = 1 << 8;
     /// The query was truncated.
     pub(in super::super) const TC: u16 = 1 << 9;
     /// The reply is authoritative.
     pub(in super::super) const AA: u16 = 1 << 10;
-    /// A query was read to its end.
+    /// A query was completely parsed.
     pub(in super::super) const SAW_QUERY: u16 = 1 << 11;
-    /// A reply was read to its end.
+    /// A reply was completely parsed.
     pub(in super::super) const SAW_REPLY: u16 = 1 << 12;
-    /// Both.
+    /// Both a query and a reply were completely parsed.
     pub(in super::super) const SAW_BOTH: u16 = SAW_QUERY | SAW_REPLY;
 }
 
 impl Exchange {
-    /// For the first message.
+    /// An exchange of a first message.
     pub(super) fn new(ts: Time, trans_id: u16) -> Self {
         Self {
             ts,
@@ -94,9 +95,9 @@ impl Exchange {
         }
     }
 
-    /// Initializes it in place like [`new`](Self::new).
+    /// Reinitializes an exchange in place, like [`new`](Self::new).
     #[inline]
-    fn begin(&mut self, ts: Time, trans_id: u16) {
+    fn reset(&mut self, ts: Time, trans_id: u16) {
         (self.ts, self.rtt, self.trans_id) = (ts, Interval::ZERO, trans_id);
         self.query.clear();
         self.answers = None;
@@ -104,7 +105,7 @@ impl Exchange {
         (self.opcode, self.rcode, self.z) = (0, 0, 0);
     }
 
-    /// Bytes it occupies, about.
+    /// Approximate memory use, in bytes.
     fn weight(&self) -> usize {
         size_of::<Self>() + self.answers.as_ref().map_or(0, |a| a.weight())
     }
@@ -114,8 +115,8 @@ impl Exchange {
         self.flags & mask == mask
     }
 
-    /// Takes the bits of a mask over from a header's.
-    pub(super) fn take_over(&mut self, mask: u16, header: &Header) {
+    /// Copies the bits of a mask from the flags of a header.
+    pub(super) fn copy_flags(&mut self, mask: u16, header: &Header) {
         self.flags = self.flags & !mask | header.flags & mask;
     }
 
@@ -125,78 +126,77 @@ impl Exchange {
     }
 }
 
-/// Exchanges kept for their memory: one comes with every message and goes with the next.
-///
-/// It is their boxes that are kept.
+/// A pool of boxed exchanges, which saves an allocation for each query.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box)]
-pub(super) struct Spare(Vec<Box<Exchange>>);
+pub(super) struct ExchangePool(Vec<Box<Exchange>>);
 
-/// Exchanges kept at the most.
-const MAX_SPARE: usize = 64;
+/// Maximum number of exchanges in the pool.
+const MAX_POOLED: usize = 64;
 
-impl Spare {
-    /// A fresh exchange.
+impl ExchangePool {
+    /// Returns a new exchange, from the pool if possible.
     #[inline]
-    pub(super) fn take(&mut self, ts: Time, trans_id: u16) -> Box<Exchange> {
+    pub(super) fn get(&mut self, ts: Time, trans_id: u16) -> Box<Exchange> {
         match self.0.pop() {
             Some(mut exchange) => {
-                exchange.begin(ts, trans_id);
+                exchange.reset(ts, trans_id);
                 exchange
             }
             None => Box::new(Exchange::new(ts, trans_id)),
         }
     }
 
-    /// One that is done with.
+    /// Returns an exchange to the pool.
     #[inline]
-    pub(super) fn give(&mut self, exchange: Box<Exchange>) {
-        if self.0.len() < MAX_SPARE {
+    pub(super) fn recycle(&mut self, exchange: Box<Exchange>) {
+        if self.0.len() < MAX_POOLED {
             self.0.push(exchange);
         }
     }
 }
 
-/// Where an exchange goes when its message has been read, unless it is complete.
+/// The queue in which an incomplete exchange waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ExchangePosition {
-    /// Nowhere: it was joined, or is to a multicast address.
+    /// None: the exchange is complete, or a message to a multicast address.
     #[default]
     None,
-    /// The one query that is kept inline.
+    /// The slot for the oldest query.
     Slot,
-    /// The queries of its id.
+    /// The queries of its ID.
     Queries,
-    /// The replies of its id.
+    /// The replies of its ID.
     Replies,
 }
 
-/// Where the exchange of the latest message waits.
+/// Position of the exchange of the latest message.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Last {
-    pub(super) place: ExchangePosition,
+pub(super) struct LastMessage {
+    pub(super) position: ExchangePosition,
     pub(super) id: u16,
 }
 
-/// Messages without their partners, but for the oldest query.
+/// Unpaired messages, except for the oldest query.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) queries: Pending,
     pub(super) replies: Pending,
 }
 
-/// What most connections do without.
+/// State that most connections do not need.
 #[derive(Default)]
 pub(super) struct RareState {
-    /// Further messages that wait for their partners, for the rows.
+    /// Unpaired messages, except for the oldest query.
     pub(super) waiting: Waiting,
     pub(super) framing: [Framing; 2],
 }
 
-/// Unpaired messages of one kind, by id, oldest first.
+/// Unpaired messages of one kind, by ID, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     queues: Vec<(u16, VecDeque<Box<Exchange>>)>,
+    /// Memory use of all messages, in bytes.
     bytes: usize,
 }
 
@@ -205,13 +205,13 @@ impl Pending {
         self.queues.iter().position(|(other, _)| *other == id)
     }
 
-    /// Takes the oldest of an id.
+    /// Removes the oldest message of an ID.
     pub(super) fn pop(&mut self, id: u16) -> Option<Box<Exchange>> {
         let at = self.position(id)?;
         self.pop_at(at)
     }
 
-    /// Takes the oldest of the id that has waited longest.
+    /// Removes the oldest message of the ID that has waited longest.
     pub(super) fn pop_any(&mut self) -> Option<Box<Exchange>> {
         self.pop_at(0)
     }
@@ -226,19 +226,19 @@ impl Pending {
         Some(exchange)
     }
 
-    /// The youngest of an id.
+    /// The newest message of an ID.
     pub(super) fn last_mut(&mut self, id: u16) -> Option<&mut Exchange> {
         let at = self.position(id)?;
         self.queues[at].1.back_mut().map(|e| &mut **e)
     }
 
-    /// Ids that wait.
+    /// Number of IDs with waiting messages.
     pub(super) fn ids(&self) -> usize {
         self.queues.len()
     }
 
-    /// Adds one; `limit` is for ids, and for messages of one. Messages removed to make room go to
-    /// `out`.
+    /// Adds a message. `limit` applies to the number of IDs, and to the number of messages of one ID. Messages that are
+    /// evicted are passed to `out`.
     pub(super) fn push(
         &mut self,
         exchange: Box<Exchange>,
@@ -268,7 +268,7 @@ impl Pending {
         self.bytes += weight;
     }
 
-    /// Takes all.
+    /// Removes all messages and passes them to `out`.
     pub(super) fn drain(&mut self, out: impl FnMut(Box<Exchange>)) {
         self.bytes = 0;
         self.queues.drain(..).flat_map(|(_, queue)| queue).for_each(out);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_given_up() {
+    fn too_many_are_evicted() {
         let (mut p, mut out) = (Pending::default(), 0);
         for i in 0..=MAX_PENDING_MESSAGES {
             p.push(exchange(1, i as i64), 50, |_| out += 1);
@@ -309,7 +309,7 @@ mod tests {
         for id in 0..=MAX_PENDING_IDS {
             p.push(exchange(100 + id as u16, 0), 50, |_| out += 1);
         }
-        // Of fifty ids and the one above.
+        // The messages of fifty IDs and of the one beyond the limit.
         assert_eq!(out, MAX_PENDING_MESSAGES + 1 + MAX_PENDING_IDS + 1);
     }
 

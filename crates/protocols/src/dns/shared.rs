@@ -1,16 +1,16 @@
-//! Memory for reading messages, which is used again.
+//! Reusable buffers for parsing messages.
 
 use super::answers::Answers;
 use super::message::Notes;
-use super::session::Spare;
+use super::session::ExchangePool;
 
-/// Memory that all connections of a shard use again and again.
+/// Buffers that all connections of a shard reuse.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Buffers for reading one message. Boxed, as they are moved out and back for each.
+    /// Buffers for one message. Boxed, because they are moved out and back for each message.
     pub(super) scratch: Option<Box<Scratch>>,
-    /// Exchanges that are done with.
-    pub(super) spare: Spare,
+    /// Pool of exchanges.
+    pub(super) exchanges: ExchangePool,
 }
 
 /// Buffers for one message.
@@ -20,7 +20,7 @@ pub(super) struct Scratch {
     pub(super) rows: RowBuffers,
 }
 
-/// Buffers for one message.
+/// Buffers for the walk over one message.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     pub(super) question: Vec<u8>,

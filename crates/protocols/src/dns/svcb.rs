@@ -1,4 +1,4 @@
-//! Service bindings (RFC 9460 §2.2): nothing of them is logged, but their faults are.
+//! Service bindings (RFC 9460 §2.2), which are not logged. Only their errors are reported.
 
 use super::message::Cursor;
 use super::message::MessageContext;
@@ -6,11 +6,11 @@ use super::message::MessageNote;
 use super::message::Notes;
 use super::message::weird;
 
-/// Parses a service binding of `len` bytes; returns whether the rest can still be parsed.
+/// Validates a service binding of `len` bytes. Returns whether the rest of the message can still be parsed.
 pub(super) fn check(
     cursor: &mut Cursor<'_>,
     len: usize,
-    place: MessageContext,
+    context: MessageContext,
     names: &mut Vec<u8>,
     notes: &mut Notes,
 ) -> bool {
@@ -20,32 +20,32 @@ pub(super) fn check(
     }
     let start = cursor.pos();
     let priority = cursor.u16();
-    if !cursor.name_as_is(names, place.netbios_server, notes) {
+    if !cursor.name_as_is(names, context.netbios_server, notes) {
         return false;
     }
-    let mut left = len.saturating_sub(cursor.pos() - start);
-    if left > 0 && priority == 0 {
+    let mut remaining = len.saturating_sub(cursor.pos() - start);
+    if remaining > 0 && priority == 0 {
         weird(notes, "DNS_SVCB_aliasmode_with_params");
     }
-    while left >= 4 {
+    while remaining >= 4 {
         let key = cursor.u16();
         let mut size = usize::from(cursor.u16());
-        left -= 4;
-        if size > left {
-            let detail = format!("{size} capped to {left}");
+        remaining -= 4;
+        if size > remaining {
+            let detail = format!("{size} capped to {remaining}");
             notes.push(MessageNote::Weird("DNS_SVCB_param_value_toobig", detail));
-            size = left;
+            size = remaining;
             cursor.skip(size);
-        } else if let Some(fault) = fault(key, cursor.take(size)) {
-            weird(notes, fault);
+        } else if let Some(name) = parameter_weird(key, cursor.take(size)) {
+            weird(notes, name);
         }
-        left -= size;
+        remaining -= size;
     }
     true
 }
 
-/// The fault of a parameter (RFC 9460 §7, §8).
-fn fault(key: u16, value: &[u8]) -> Option<&'static str> {
+/// Returns the weird of an invalid parameter (RFC 9460 §7, §8).
+fn parameter_weird(key: u16, value: &[u8]) -> Option<&'static str> {
     match key {
         0 if value.is_empty() || !value.len().is_multiple_of(2) => {
             Some("DNS_SVCB_mandatory_length_invalid")
@@ -60,7 +60,7 @@ fn fault(key: u16, value: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether a value is a list of names, each at least one byte long behind its length.
+/// Whether a value is a list of length-prefixed names that are not empty.
 fn is_alpn(mut value: &[u8]) -> bool {
     while let Some((len, rest)) = value.split_first() {
         match rest.split_at_checked(usize::from(*len)) {
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_binding() {
+    fn a_valid_binding() {
         let data =
             b"\0\x01\0\0\x01\0\x06\x02h2\x02h3\0\x03\0\x02\x01\xbb\0\x04\0\x04\x01\x02\x03\x04";
         assert_eq!(notes(data), (true, vec![]));
     }
 
     #[test]
-    fn faults_of_each_kind() {
+    fn each_invalid_parameter() {
         let one = |data: &[u8]| match notes(data) {
             (true, names) if names.len() == 1 => names[0].clone(),
             other => format!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use crate::Tag;
 
-/// Calls a macro with the modules of events that are no protocol's own: a name for each, and its path.
+/// Calls a macro with the event modules that belong to no protocol: a name for each, and its path.
 macro_rules! with_event_modules {
     ($then:ident) => {
         $then! {
@@ -22,7 +22,7 @@ pub(crate) use with_event_modules;
 
 macro_rules! numbers {
     ($( $module:ident $($path:ident)::+; )*) => {
-        /// Numbers of modules that are no protocol's own.
+        /// Numbers of the modules that belong to no protocol.
         pub mod module {
             #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers, named as the constants are")]
             #[repr(u16)]
@@ -37,9 +37,10 @@ macro_rules! numbers {
 
 with_event_modules!(numbers);
 
-/// The number of the module that declares the events of a protocol, by one of its tags.
+/// The number of the module that declares the events of a protocol, given one of the protocol's
+/// tags.
 pub const fn module_of(tag: Tag) -> u16 {
-    /// The first number behind those of the list above.
+    /// The first number after those of the list above.
     const FIRST: u16 = 16;
     FIRST + tag as u16
 }

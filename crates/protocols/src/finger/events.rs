@@ -5,19 +5,19 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Finger);
 
-    /// A client asks for a user.
+    /// A client queries a user.
     pub struct FingerRequest<'a> = "finger_request", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether it asks for all that is known (`/W`).
+        /// Whether the client requests verbose output (`/W`).
         full: bool = "full",
-        /// The user; empty: all users.
+        /// Name of the user; empty to query all users.
         username: &'a [u8] = "username",
-        /// The host to ask, if the server is to ask another one.
+        /// Host to which the server is to forward the query, if any.
         hostname: &'a [u8] = "hostname",
     }
 
-    /// A line of a server's answer.
+    /// A server sends a line of its response.
     pub struct FingerReply<'a> = "finger_reply", opt_in {
         /// The connection.
         c: Connection = "c",

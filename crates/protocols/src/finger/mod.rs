@@ -1,8 +1,8 @@
 //! Finger (RFC 1288).
 //!
-//! It has no log and no service name; the analyzer raises events of lines and Zeek's weirds of connections to the
-//! port. Lines are short. A connection whose originator closed its side without a request is reported: as in Zeek, only
-//! an event of it counts as a request, so that every such connection is reported where nothing handles that.
+//! There is no log and no service name; the analyzer raises an event for each line, and Zeek's weirds. Lines have a length
+//! limit. A connection whose originator closes its side without a request is a weird. As in Zeek, a request counts only if
+//! `finger_request` has a handler: without one, every connection that the originator closes has this weird.
 
 pub mod events;
 use events::FingerReply;
@@ -18,24 +18,25 @@ use crate::descriptor::Entry;
 use crate::descriptor::Ports;
 use crate::support::Lines;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers and events of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { ports: Ports::tcp(&[79]), ..Entry::new(Tag::Finger, "FINGER", "finger") }],
     events: &[events::EVENTS],
     ..Descriptor::NONE
 };
 
-/// Longest line.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 1000;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
     lines: [Lines; 2],
-    /// The originator sent something.
+    /// The originator has sent data.
     has_begun: bool,
     /// A request was reported.
-    asked: bool,
-    nul_told: bool,
+    has_request: bool,
+    /// The weirds of a NUL and of a lone CR were reported: once a connection each.
+    nul_reported: bool,
     lone_cr: bool,
 }
 
@@ -50,8 +51,8 @@ impl Analyzer {
         Self {
             lines: [lines(), lines()],
             has_begun: false,
-            asked: false,
-            nul_told: false,
+            has_request: false,
+            nul_reported: false,
             lone_cr: false,
         }
     }
@@ -60,10 +61,13 @@ impl Analyzer {
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if from.is_orig() {
-            // The first byte of a connection without a begin may be there to keep it alive.
-            let keeps = !self.has_begun && data.len() == 1 && cx.conn.is_partial();
+            // The first byte of a connection whose start was not captured may be a TCP keep-alive probe.
+            let is_keep_alive = !self.has_begun && data.len() == 1 && cx.conn.is_partial();
             self.has_begun = true;
-            if data.contains(&0) && !keeps && !std::mem::replace(&mut self.nul_told, true) {
+            if data.contains(&0)
+                && !is_keep_alive
+                && !std::mem::replace(&mut self.nul_reported, true)
+            {
                 cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
             }
         }
@@ -71,12 +75,12 @@ impl Analyze for Analyzer {
         let mut data = data;
         while let Some(line) = lines.next(&mut data) {
             line.report(cx, &mut self.lone_cr);
-            // Zeek's limit counts the NUL behind a line.
+            // Zeek's limit counts the NUL that terminates the line.
             let text = &line.text[..line.text.len().min(MAX_LINE - 1)];
             match from {
                 _ if text.is_empty() => {}
                 Dir::Orig if cx.wants::<FingerRequest<'_>>() => {
-                    self.asked = true;
+                    self.has_request = true;
                     cx.raise(|c| request(c, text));
                 }
                 Dir::Orig => {}
@@ -86,7 +90,7 @@ impl Analyze for Analyzer {
         lines.report(cx, &mut self.lone_cr);
     }
 
-    // As in Zeek, a line that had begun continues after a gap.
+    // As in Zeek, an incomplete line continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.lines[from.index()].has_partial() {
@@ -99,14 +103,14 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let is_asked = self.asked && !self.lines[Dir::Orig.index()].has_partial();
-        if !is_asked && cx.conn.history.as_bytes().contains(&b'F') {
+        let is_complete = self.has_request && !self.lines[Dir::Orig.index()].has_partial();
+        if !is_complete && cx.conn.history.as_bytes().contains(&b'F') {
             cx.weird("partial_finger_request", "", Some("FINGER"));
         }
     }
 }
 
-/// The event of a line of the originator (RFC 1288 section 2.3).
+/// Parses a request line (RFC 1288 section 2.3) into its event.
 fn request(c: Connection, line: &[u8]) -> FingerRequest<'_> {
     let line = line.trim_ascii_start();
     let (full, line) = match line.get(..2).is_some_and(|w| w.eq_ignore_ascii_case(b"/W")) {
@@ -164,7 +168,7 @@ mod tests {
         let request = r#"finger_request "full":false,"username":"bob","hostname":"""#.to_owned();
         assert_eq!(h.events(), [request, reply("Login: bob"), reply("no plan")]);
         assert!(h.rows("weird").is_empty());
-        // The rest of another request.
+        // The rest of a request whose start was not captured.
         a.stream(&mut h.cx(), Dir::Orig, b"alice");
         a.finish(&mut h.cx());
         assert_eq!(h.rows("weird")[0]["name"], "partial_finger_request");
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_on_over_gaps_and_have_no_nul() {
+    fn lines_continue_after_gaps_without_nul() {
         let mut h = Harness::new(Proto::Tcp, 79);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Resp, b"\0");

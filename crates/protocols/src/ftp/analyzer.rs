@@ -13,7 +13,7 @@ use crate::Context;
 use crate::Tag;
 use crate::support::limit_reached;
 
-/// A longer word is no command.
+/// Default maximum length of a command in bytes; the script option `FTP::max_command_length` sets it.
 const MAX_COMMAND: usize = 100;
 
 /// The analyzer of a control connection.
@@ -30,16 +30,16 @@ struct SeenWeirds {
     nul: bool,
 }
 
-/// The dialogue of the lines.
+/// The command and reply protocol, line by line.
 #[derive(Default)]
 struct Dialogue {
     confirmed: bool,
-    /// Code of the reply of which further lines follow.
+    /// Code of a multi-line reply that has not ended yet.
     continued: Option<u16>,
     /// Mechanism of the last AUTH command.
     mechanism: Vec<u8>,
     exchange: Option<Exchange>,
-    /// TLS took over.
+    /// The connection has switched to TLS.
     tls: bool,
     rows: Rows,
 }
@@ -55,7 +55,7 @@ impl Analyzer {
     }
 }
 
-/// Reports what is unusual in the lines of a side, most of it once.
+/// Reports the weirds of lines, most of them once a connection.
 #[cold]
 fn report_line_weirds(cx: &mut Context<'_>, seen: &mut SeenWeirds, weirds: &mut Vec<LineWeird>) {
     const NVT: Option<&str> = Some("NVT");
@@ -78,12 +78,12 @@ fn report_line_weirds(cx: &mut Context<'_>, seen: &mut SeenWeirds, weirds: &mut 
 
 impl Dialogue {
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
-        let understood = !line.is_empty()
+        let is_valid = !line.is_empty()
             && match from {
                 Dir::Orig => self.request(cx, line),
                 Dir::Resp => self.reply(cx, line),
             };
-        if understood
+        if is_valid
             && let Some(exchange) = &mut self.exchange
             && !exchange.line(cx, from, line)
         {
@@ -99,10 +99,10 @@ impl Dialogue {
             }
             return false;
         };
-        let most = cx.env.most("FTP::max_command_length", MAX_COMMAND);
-        if request.word.len() > most {
+        let max = cx.env.limit_setting("FTP::max_command_length", MAX_COMMAND);
+        if request.word.len() > max {
             if self.confirmed {
-                let addl = format!("{} > {most}", request.word.len());
+                let addl = format!("{} > {max}", request.word.len());
                 limit_reached(cx, "FTP_max_command_length_exceeded", &addl, SOURCE);
             }
             return false;
@@ -122,7 +122,7 @@ impl Dialogue {
             upper.make_ascii_uppercase();
             upper
         };
-        // Three of its letters are enough.
+        // As in Zeek, a prefix of three letters is enough.
         if b"AUTH".starts_with(word) {
             self.mechanism = request.argument.to_vec();
         }
@@ -131,7 +131,7 @@ impl Dialogue {
     }
 
     fn reply(&mut self, cx: &mut Context<'_>, line: &[u8]) -> bool {
-        let (code, text, within) = if let Some(code) = self.continued {
+        let (code, text, continues) = if let Some(code) = self.continued {
             match Reply::last_line(line, code) {
                 Some(text) => {
                     self.continued = None;
@@ -158,13 +158,13 @@ impl Dialogue {
             }
             334 if self.mechanism == b"GSSAPI" && self.exchange.is_none() => {
                 self.exchange = Some(Exchange::new(cx));
-                // TLS, and in Zeek two more that decode what both sides send.
+                // Analyzer IDs of TLS, and of Zeek's two decoders of the tokens of each side.
                 cx.aid(Tag::Ssl);
                 cx.skip_aids(2);
             }
             _ => {}
         }
-        cx.report(&mut self.rows, |c| FtpReply { c, code, msg: text, cont_resp: within });
+        cx.report(&mut self.rows, |c| FtpReply { c, code, msg: text, cont_resp: continues });
         !self.tls
     }
 }
@@ -176,7 +176,7 @@ impl Analyze for Analyzer {
         }
         let (dialogue, seen) = (&mut self.dialogue, &mut self.seen_weirds);
         let terminal = &mut self.terminals[from.index()];
-        let rest = terminal.feed(data, |weirds, line| {
+        let rest = terminal.push(data, |weirds, line| {
             if !weirds.is_empty() {
                 report_line_weirds(cx, seen, weirds);
             }
@@ -215,9 +215,9 @@ impl Analyze for Analyzer {
         if let Some(mut exchange) = self.dialogue.exchange.take() {
             exchange.finish(cx);
         }
-        // What came before a hole was never ended.
-        let request = self.terminals[0].has_partial() && !self.dialogue.tls;
-        if request && cx.conn.has_noted(Dir::Orig, gannet_flow::tcp::FIN_NOTED) {
+        // A line before a gap never ended.
+        let is_partial = self.terminals[0].has_partial() && !self.dialogue.tls;
+        if is_partial && cx.conn.has_noted(Dir::Orig, gannet_flow::tcp::FIN_NOTED) {
             cx.weird("partial_ftp_request", "", SOURCE);
         }
         self.dialogue.rows.finish(cx);

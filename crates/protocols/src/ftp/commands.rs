@@ -1,4 +1,4 @@
-//! Pending commands, and matching replies to them.
+//! Pending commands, and the matching of replies to them.
 
 use gannet_base::Time;
 
@@ -6,58 +6,58 @@ use gannet_base::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) ts: Time,
-    /// The word, and behind it the argument.
+    /// The command word, followed by the argument.
     text: Vec<u8>,
-    /// Length of the word.
-    word: usize,
-    /// Its number in the session, from 1.
+    /// Length of the word, in bytes.
+    word_len: usize,
+    /// Sequence number in the session, from 1.
     pub(super) seq: u64,
-    /// The working directory was taken from it already.
-    pub(super) directory_taken: bool,
+    /// The working directory was already updated from this command.
+    pub(super) directory_updated: bool,
 }
 
 impl Command {
-    /// A command, in `memory` that another one had.
+    /// A command that reuses the `buffer` of another one.
     pub(super) fn new(
-        mut memory: Vec<u8>,
+        mut buffer: Vec<u8>,
         ts: Time,
         word: &[u8],
         argument: &[u8],
         seq: u64,
     ) -> Self {
-        memory.clear();
-        memory.reserve(word.len() + argument.len());
-        memory.extend_from_slice(word);
-        memory.extend_from_slice(argument);
-        Self { ts, text: memory, word: word.len(), seq, directory_taken: false }
+        buffer.clear();
+        buffer.reserve(word.len() + argument.len());
+        buffer.extend_from_slice(word);
+        buffer.extend_from_slice(argument);
+        Self { ts, text: buffer, word_len: word.len(), seq, directory_updated: false }
     }
 
     pub(super) fn word(&self) -> &[u8] {
-        &self.text[..self.word]
+        &self.text[..self.word_len]
     }
 
     pub(super) fn argument(&self) -> &[u8] {
-        &self.text[self.word..]
+        &self.text[self.word_len..]
     }
 
-    /// Its memory, for another one.
-    pub(super) fn into_memory(self) -> Vec<u8> {
+    /// Returns the buffer for reuse.
+    pub(super) fn into_buffer(self) -> Vec<u8> {
         self.text
     }
 }
 
-/// Commands and the codes that fit them, as one `match`.
-macro_rules! fits {
+/// Whether a reply code is expected for a command, as one `match` on the command.
+macro_rules! expected_codes {
     ($word:expr, $code:expr, $($($name:literal)|+ => $codes:pat,)*) => {
         match $word { $( $($name)|+ => matches!($code, $codes), )* _ => false }
     };
 }
 
-/// Whether a reply of that code is one that RFC 959, RFC 2389, RFC 2428, RFC 3659 or practice has
-/// for a command. 500 fits all.
-fn fits(word: &[u8], code: u16) -> bool {
+/// Whether a reply code is expected for a command by RFC 959, RFC 2389, RFC 2428, RFC 3659 or common practice. Code 500 is
+/// expected for all commands.
+fn is_expected(word: &[u8], code: u16) -> bool {
     code == 500
-        || fits! { word, code,
+        || expected_codes! { word, code,
             b"<init>" => 0 | 120 | 220 | 421,
             b"<missing>" => 0,
             b"USER" => 230 | 331 | 332 | 421 | 501 | 530,
@@ -105,19 +105,19 @@ fn fits(word: &[u8], code: u16) -> bool {
         }
 }
 
-/// Which command a reply most likely answers: one that it fits, whose word or argument it
-/// mentions; the oldest of equals.
+/// Returns the index of the command that a reply most likely answers: one for which its code is expected, and whose word
+/// or argument it mentions. Among equal candidates, the oldest one.
 pub(super) fn best_match(pending: &[Command], code: u16, text: &[u8]) -> Option<usize> {
     if pending.len() == 1 {
         return Some(0);
     }
-    let mentions = |what: &[u8]| memchr::memmem::find(text, what).is_some();
+    let mentions = |part: &[u8]| memchr::memmem::find(text, part).is_some();
     let score = |c: &Command| {
-        100 * u32::from(fits(c.word(), code))
+        100 * u32::from(is_expected(c.word(), code))
             + 20 * u32::from(mentions(c.word()))
             + 10 * u32::from(mentions(c.argument()))
     };
-    // Of equal ones `max_by_key` gives the last: so backwards.
+    // `max_by_key` returns the last of equal elements, so iterate backwards.
     pending.iter().enumerate().rev().max_by_key(|(_, c)| score(c)).map(|(at, _)| at)
 }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_find_their_commands() {
+    fn replies_match_their_commands() {
         let pending = [
             command(1, "PASV", ""),
             command(2, "RETR", "a.txt"),

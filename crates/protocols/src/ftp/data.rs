@@ -9,24 +9,24 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// The type in the control connection's row is detected from this many bytes, though files.log may
+/// Number of bytes from which the MIME type in the control connection's row is detected; files.log may
 /// use more.
-pub(crate) const BEGINNING: usize = 1024;
+pub(crate) const PREFIX_LEN: usize = 1024;
 
-/// The analyzer of a data connection: whatever a side sends is a file.
+/// The analyzer of a data connection: the data of each side is a file.
 pub struct Data {
     files: [Option<FileId>; 2],
-    /// The first bytes of either side.
-    beginning: Vec<u8>,
+    /// The first bytes of both sides.
+    prefix: Vec<u8>,
 }
 
 impl Data {
-    /// For a connection that a control connection announced.
+    /// For a data connection that a control connection announced.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if control(cx).is_some() {
             cx.confirm(Tag::FtpData);
         }
-        Self { files: [None; 2], beginning: Vec::new() }
+        Self { files: [None; 2], prefix: Vec::new() }
     }
 
     fn file(&mut self, cx: &mut Context<'_>, from: Dir) -> Option<FileId> {
@@ -36,7 +36,7 @@ impl Data {
             let start = FileStart { source: "FTP_DATA", from, ..FileStart::default() };
             let new = *file.insert(cx.file_start(start));
             let fuid = cx.env.files.fuid(new);
-            if let Some(transfer) = cx.env.ftp.found(control) {
+            if let Some(transfer) = cx.env.ftp.transfer(control) {
                 transfer.fuid = fuid;
             }
         }
@@ -44,9 +44,9 @@ impl Data {
     }
 
     fn identify(&mut self, cx: &mut Context<'_>) {
-        let mime = gannet_files::sniff::mime_type(&self.beginning).unwrap_or("<unknown>");
-        raise_transferred(cx, &self.beginning, mime);
-        tell(cx, Some(mime));
+        let mime = gannet_files::sniff::mime_type(&self.prefix).unwrap_or("<unknown>");
+        raise_transferred(cx, &self.prefix, mime);
+        set_mime_type(cx, Some(mime));
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn raise_transferred(cx: &mut Context<'_>, prefix: &[u8], mime_type: 
     cx.raise(|c| FileTransferred { c, prefix, descr: b"<unknown>", mime_type });
 }
 
-/// The endpoint that was announced, which is that of the connection.
+/// Returns the announced endpoint, which is the responder of the connection.
 fn endpoint(cx: &Context<'_>) -> (Addr, u16, bool) {
     (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
@@ -65,11 +65,11 @@ fn control(cx: &mut Context<'_>) -> Option<Uid> {
     cx.env.ftp.control(to, cx.now)
 }
 
-/// Sets the file's type in the control connection's session.
-fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
+/// Sets the MIME type of the file in the control connection's session.
+fn set_mime_type(cx: &mut Context<'_>, mime: Option<&'static str>) {
     if mime.is_some()
         && let Some(control) = control(cx)
-        && let Some(transfer) = cx.env.ftp.found(control)
+        && let Some(transfer) = cx.env.ftp.transfer(control)
     {
         transfer.mime_type = mime;
     }
@@ -77,10 +77,10 @@ fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
 
 impl Analyze for Data {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        let room = BEGINNING - self.beginning.len();
-        if room > 0 {
-            self.beginning.extend_from_slice(&data[..room.min(data.len())]);
-            if self.beginning.len() == BEGINNING {
+        let missing = PREFIX_LEN - self.prefix.len();
+        if missing > 0 {
+            self.prefix.extend_from_slice(&data[..missing.min(data.len())]);
+            if self.prefix.len() == PREFIX_LEN {
                 self.identify(cx);
             }
         }
@@ -89,7 +89,7 @@ impl Analyze for Data {
             cx.file_data(file, data);
             let after = cx.env.files.mime_type(file);
             if before != after {
-                tell(cx, after);
+                set_mime_type(cx, after);
             }
         }
     }
@@ -100,7 +100,7 @@ impl Analyze for Data {
             cx.file_gap(file, len);
             let after = cx.env.files.mime_type(file);
             if before != after {
-                tell(cx, after);
+                set_mime_type(cx, after);
             }
         }
     }
@@ -110,19 +110,19 @@ impl Analyze for Data {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if !self.beginning.is_empty() && self.beginning.len() < BEGINNING {
+        if !self.prefix.is_empty() && self.prefix.len() < PREFIX_LEN {
             self.identify(cx);
         }
         for side in [Dir::Orig, Dir::Resp] {
             let Some(file) = self.files[side.index()].take() else {
-                cx.raise_file_handle_of_none(Tag::FtpData, side);
+                cx.raise_handle_without_file(Tag::FtpData, side);
                 continue;
             };
             // The control connection's row may already be written, and the next transfer active.
             let before = cx.env.files.mime_type(file);
             let after = cx.env.files.detect_mime_type(file);
             if before != after {
-                tell(cx, after);
+                set_mime_type(cx, after);
             }
             cx.file_end(file);
         }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
 
-    /// How the end of a data connection changes the type in its control connection's next row.
+    /// The MIME type that the end of a data connection sets in the next row of its control connection.
     fn reported_at_the_end(content: &[u8]) -> Option<&'static str> {
         let mut h = Harness::new(Proto::Tcp, 2000);
         let (id, uid) = (h.conn.id, h.conn.uid);
@@ -148,14 +148,14 @@ mod tests {
         );
         let mut data = Data::new(&mut h.cx());
         data.stream(&mut h.cx(), Dir::Resp, content);
-        // The row is written. Long connections outlive it by seconds.
-        h.env.ftp.take(uid);
+        // The row is written, and the data connection ends seconds later.
+        h.env.ftp.take_transfer(uid);
         data.finish(&mut h.cx());
-        h.env.ftp.take(uid).mime_type
+        h.env.ftp.take_transfer(uid).mime_type
     }
 
     #[test]
-    fn the_end_asks_for_the_file_of_a_side_that_has_none() {
+    fn the_end_requests_a_file_handle_for_a_side_without_a_file() {
         let mut h = Harness::new(Proto::Tcp, 2000);
         h.listen("get_file_handle");
         let (id, uid) = (h.conn.id, h.conn.uid);
@@ -168,9 +168,9 @@ mod tests {
         assert_eq!(h.events(), [r#"get_file_handle "is_orig":true"#]);
     }
 
-    /// A connection ends some seconds behind its FIN: the next transfer had the type of the last one.
+    /// A data connection ends some seconds after its FIN, when the next transfer may have begun.
     #[test]
-    fn a_transfer_does_not_get_the_type_of_the_one_before() {
+    fn a_transfer_does_not_get_the_type_of_the_previous_one() {
         let mut long = b"%PDF-1.4\n".to_vec();
         long.resize(5000, b' ');
         assert_eq!(reported_at_the_end(&long), None);

@@ -8,17 +8,17 @@ use crate::support::text::reply_code;
 use crate::support::text::skip_blanks;
 use crate::support::text::split_word;
 
-/// A line of the client.
+/// A command of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The command as it was written.
+    /// The command word in its original case.
     pub word: &'a [u8],
-    /// Its argument.
+    /// Argument of the command.
     pub argument: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads a line; `None` unless it begins with a word of three or more printable characters.
+    /// Parses a line; `None` unless it begins with a word of three or more printable characters.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (word, rest) = split_word(skip_blanks(line));
         let printable = word.iter().all(|b| b.is_ascii_graphic());
@@ -26,10 +26,10 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A line of the server, outside of multi-line replies.
+/// The first line of a reply of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
-    /// 100 or more.
+    /// The reply code, at least 100.
     pub code: u16,
     /// Whether further lines of the same reply follow.
     pub more: bool,
@@ -38,13 +38,13 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Reads the first line of a reply.
+    /// Parses the first line of a reply.
     ///
     /// # Errors
-    /// The fault, in the words of analyzer.log.
+    /// The reason of the violation, as analyzer.log has it.
     pub fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
         match reply_code(line) {
-            // A code of zero counts as none.
+            // As in Zeek, the code 000 counts as missing.
             None | Some(0) => Err("non-numeric reply code"),
             Some(code) if code < 100 => Err("invalid reply code"),
             Some(code) => match line.get(3) {
@@ -56,26 +56,26 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The words of the line that ends a reply of several lines, if this is it.
+    /// Returns the text of a line that ends a multi-line reply with this code; `None` for any other line.
     pub fn last_line(line: &'a [u8], code: u16) -> Option<&'a [u8]> {
         let is_last = reply_code(line) == Some(code) && line.get(3) == Some(&b' ');
         is_last.then(|| skip_blanks(&line[3..]))
     }
 }
 
-/// Where a data connection is awaited. Without an address it is the server's own.
+/// The announced endpoint of a data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address, unspecified (`::`) where none was given.
+    /// The address; unspecified (`::`) for the server's own address.
     pub addr: Addr,
     /// The TCP port.
     pub port: u16,
 }
 
 impl Endpoint {
-    /// The argument of PORT: `h1,h2,h3,h4,p1,p2`.
+    /// Parses the argument of PORT: `h1,h2,h3,h4,p1,p2`.
     pub fn from_port(text: &[u8]) -> Option<Self> {
-        // Shorter than this it cannot be; six numbers are enough, whatever follows.
+        // The shortest argument has 11 characters. Text after six numbers is ignored.
         if text.len() < 11 {
             return None;
         }
@@ -96,7 +96,7 @@ impl Endpoint {
         Some(Self { addr: Addr::v4([a, b, c, d]), port: u16::from_be_bytes([high, low]) })
     }
 
-    /// The reply to PASV: numbers as in PORT, in parentheses, after the word PORT, or anywhere.
+    /// Parses the reply to PASV: numbers as in PORT, in parentheses, after the word PORT, or anywhere.
     pub fn from_pasv(text: &[u8]) -> Option<Self> {
         if text.contains(&0) {
             return None;
@@ -112,7 +112,7 @@ impl Endpoint {
         Self::from_port(text.get(at..)?)
     }
 
-    /// The argument of EPRT: `|protocol|address|port|`, with any character for the bar.
+    /// Parses the argument of EPRT: `|protocol|address|port|`, with any delimiter for the bar.
     pub fn from_eprt(text: &[u8]) -> Option<Self> {
         if text.contains(&0) {
             return None;
@@ -145,14 +145,14 @@ impl Endpoint {
         good.then_some(Self { addr, port })
     }
 
-    /// The reply to EPSV: as in EPRT, in parentheses.
+    /// Parses the reply to EPSV: as in EPRT, in parentheses.
     pub fn from_epsv(text: &[u8]) -> Option<Self> {
         let open = memchr::memchr(b'(', text)?;
         Self::from_eprt(&text[open + 1..])
     }
 }
 
-/// An address in words; numbers of IPv4 may have zeros in front.
+/// Parses an address; numbers of IPv4 may have leading zeros.
 fn address(text: &[u8]) -> Option<Addr> {
     if text.contains(&b':') {
         return std::str::from_utf8(text).ok()?.parse().ok();
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn port_is_read_back(b: [u8; 4], port: u16) {
+        fn port_round_trips(b: [u8; 4], port: u16) {
             let [h, l] = port.to_be_bytes();
             let text = format!("{},{},{},{},{h},{l}", b[0], b[1], b[2], b[3]);
             let shortest = text.len() >= 11;
@@ -239,7 +239,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_do(text: Vec<u8>) {
+        fn any_bytes_are_parsed(text: Vec<u8>) {
             let _ = (Request::parse(&text), Reply::parse(&text));
             let _ = (Endpoint::from_pasv(&text), Endpoint::from_epsv(&text));
             let _ = (Endpoint::from_eprt(&text), Endpoint::from_port(&text));

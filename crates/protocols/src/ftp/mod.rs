@@ -2,7 +2,7 @@
 //!
 //! The control connection is a Telnet terminal: `Terminal` splits it into lines, [`Request`] and
 //! [`Reply`] parse them, and `Session` matches replies with commands and writes a [`FtpRow`] for
-//! each command about files. PORT, PASV, EPRT and EPSV announce a data connection: it is stored in
+//! each file-related command. PORT, PASV, EPRT and EPSV announce a data connection: it is stored in
 //! [`Shared`] and among the expected connections of [`Env`](crate::Env), and [`Data`] is started on
 //! it. Its content is a file, whose name and type reach the control connection's row through
 //! [`Shared`].
@@ -37,7 +37,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

@@ -1,41 +1,42 @@
-//! Lines out of a Telnet network virtual terminal (RFC 854), which FTP's control connection is.
+//! Splits the stream of a Telnet network virtual terminal (RFC 854), as on FTP's control connection, into lines.
 //!
-//! A line ends at LF, with the CR before it. Telnet's options are taken out; none of them matters
-//! to FTP.
+//! A line ends at LF, and a CR before it is removed. Telnet options are removed and ignored.
 
 use crate::support::text::is_printable;
 
-/// A longer line is passed on in pieces of this length.
+/// Maximum length of a line in bytes; a longer line is split into pieces of this length.
 pub(super) const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
 const IAC: u8 = 255;
 const SUBOPTION: u8 = 250;
 const SUBOPTION_END: u8 = 240;
 
-/// Cuts one direction of a stream into lines.
+/// Splits one direction of a stream into lines.
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
-    /// The beginning of a line, its options and NULs taken out.
+    /// The incomplete line so far, without options and NULs.
     partial: Vec<u8>,
+    /// The previous byte.
     last: u8,
-    option: Option<Progress>,
+    /// State of an incomplete Telnet option.
+    option: Option<OptionState>,
     nul_dropped: bool,
-    /// Weirds since they were last taken.
+    /// Weirds since the last call of [`take_weirds`](Self::take_weirds).
     weirds: Vec<LineWeird>,
 }
 
-/// How much of a telnet option has been read.
+/// Parser state within a Telnet option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    /// IAC was seen.
-    Begun,
-    /// The code of an option with an argument was seen.
+enum OptionState {
+    /// After IAC.
+    Iac,
+    /// After the code of an option with an argument.
     Argument,
-    /// Within a suboption; whether its last byte was IAC.
+    /// Within a subnegotiation; whether the previous byte was IAC.
     Suboption { iac: bool },
 }
 
-/// A weird of the lines.
+/// A weird in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineWeird {
     /// A CR that is not followed by LF or NUL.
@@ -47,7 +48,7 @@ pub(super) enum LineWeird {
 }
 
 impl Terminal {
-    /// Whether the beginning of a line is waiting for its end.
+    /// Whether an incomplete line is buffered.
     pub(super) fn has_partial(&self) -> bool {
         !self.partial.is_empty()
     }
@@ -57,22 +58,22 @@ impl Terminal {
         !self.weirds.is_empty()
     }
 
-    /// The weirds since the last call.
+    /// Takes the weirds since the last call.
     pub(super) fn take_weirds(&mut self) -> Vec<LineWeird> {
         std::mem::take(&mut self.weirds)
     }
 
-    /// Splits `data` and passes every line to `give`, which returns whether to continue; returns
-    /// the unread data.
-    pub(super) fn feed<'d>(
+    /// Splits `data` into lines and passes each to `handle`, which returns whether to continue. Returns
+    /// the rest of the data.
+    pub(super) fn push<'d>(
         &mut self,
         data: &'d [u8],
-        mut give: impl FnMut(&mut Vec<LineWeird>, &[u8]) -> bool,
+        mut handle: impl FnMut(&mut Vec<LineWeird>, &[u8]) -> bool,
     ) -> &'d [u8] {
         let mut rest = data;
         while !rest.is_empty() {
             if self.partial.is_empty() && self.option.is_none() && self.last != b'\r' {
-                // Nearly always a line is within a chunk and only text.
+                // Fast path: nearly all lines are within a chunk and plain text.
                 if let Some(at) = memchr::memchr(b'\n', rest) {
                     let line = rest[..at].strip_suffix(b"\r").unwrap_or(&rest[..at]);
                     let plain =
@@ -80,7 +81,7 @@ impl Terminal {
                     if plain && line.len() < MAX_LINE {
                         rest = &rest[at + 1..];
                         self.last = b'\n';
-                        if !give(&mut self.weirds, line) {
+                        if !handle(&mut self.weirds, line) {
                             return rest;
                         }
                         continue;
@@ -91,11 +92,11 @@ impl Terminal {
             rest = after;
             if self.byte(byte) {
                 let line = std::mem::take(&mut self.partial);
-                let go_on = give(&mut self.weirds, &line);
-                // Its memory is used again.
+                let continues = handle(&mut self.weirds, &line);
+                // Reuse the buffer.
                 self.partial = line;
                 self.partial.clear();
-                if !go_on {
+                if !continues {
                     return rest;
                 }
             }
@@ -103,14 +104,14 @@ impl Terminal {
         rest
     }
 
-    /// Takes one byte; whether it ends a line.
+    /// Processes one byte. Returns whether it ends a line.
     fn byte(&mut self, byte: u8) -> bool {
         if let Some(option) = self.option {
             self.option = self.option_byte(option, byte);
             return false;
         }
         if self.partial.len() >= MAX_LINE {
-            // The current byte is lost, and the last one of the piece.
+            // As in Zeek, the current byte and the last one of the piece are lost.
             self.weirds.push(LineWeird::TooLong);
             self.partial.pop();
             self.last = 0;
@@ -118,12 +119,12 @@ impl Terminal {
         }
         let after_cr = self.last == b'\r';
         if after_cr && byte != b'\n' && byte != 0 && byte != IAC {
-            self.odd_once(LineWeird::LoneCr);
+            self.weird_once(LineWeird::LoneCr);
         }
         match byte {
             b'\n' if after_cr => {
                 self.last = byte;
-                // Without the CR, which may have been cut off with a piece of the line.
+                // Remove the CR, which may be missing if the line was split before it.
                 return self.partial.pop().is_some();
             }
             b'\n' => {
@@ -136,7 +137,7 @@ impl Terminal {
                 self.weirds.push(LineWeird::Nul);
             }
             IAC => {
-                self.option = Some(Progress::Begun);
+                self.option = Some(OptionState::Iac);
                 return false;
             }
             _ => self.partial.push(byte),
@@ -145,28 +146,32 @@ impl Terminal {
         false
     }
 
-    fn option_byte(&mut self, option: Progress, byte: u8) -> Option<Progress> {
+    fn option_byte(&mut self, option: OptionState, byte: u8) -> Option<OptionState> {
         match (option, byte) {
             // An escaped IAC.
-            (Progress::Begun, IAC) => {
+            (OptionState::Iac, IAC) => {
                 self.partial.push(IAC);
                 self.last = IAC;
                 None
             }
-            (Progress::Begun, SUBOPTION) => Some(Progress::Suboption { iac: false }),
-            (Progress::Begun, 251..=254) => Some(Progress::Argument),
-            (Progress::Begun | Progress::Argument, _) => None,
-            (Progress::Suboption { iac: true }, SUBOPTION_END) => None,
-            (Progress::Suboption { iac: true }, IAC) => Some(Progress::Suboption { iac: false }),
-            // What should have been the end begins the next option.
-            (Progress::Suboption { iac: true }, byte) => self.option_byte(Progress::Begun, byte),
-            (Progress::Suboption { iac: false }, byte) => {
-                Some(Progress::Suboption { iac: byte == IAC })
+            (OptionState::Iac, SUBOPTION) => Some(OptionState::Suboption { iac: false }),
+            (OptionState::Iac, 251..=254) => Some(OptionState::Argument),
+            (OptionState::Iac | OptionState::Argument, _) => None,
+            (OptionState::Suboption { iac: true }, SUBOPTION_END) => None,
+            (OptionState::Suboption { iac: true }, IAC) => {
+                Some(OptionState::Suboption { iac: false })
+            }
+            // The byte that should have ended the subnegotiation starts the next option.
+            (OptionState::Suboption { iac: true }, byte) => {
+                self.option_byte(OptionState::Iac, byte)
+            }
+            (OptionState::Suboption { iac: false }, byte) => {
+                Some(OptionState::Suboption { iac: byte == IAC })
             }
         }
     }
 
-    fn odd_once(&mut self, weird: LineWeird) {
+    fn weird_once(&mut self, weird: LineWeird) {
         if !self.weirds.contains(&weird) {
             self.weirds.push(weird);
         }
@@ -181,7 +186,7 @@ mod tests {
     fn lines(terminal: &mut Terminal, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for chunk in chunks {
-            let rest = terminal.feed(chunk, |_, line| {
+            let rest = terminal.push(chunk, |_, line| {
                 out.push(line.to_vec());
                 true
             });
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_taken_out() {
+    fn options_are_removed() {
         let mut t = Terminal::default();
         let text = b"\xff\xfd\x06A\xff\xf4\xff\xf2B\xff\xffC\xff\xfa\x01x\ny\xff\xf0D\r\n";
         assert_eq!(lines(&mut t, &[text]), [b"AB\xffCD"]);
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn weirds_come_before_their_line() {
         let mut lines = Vec::new();
-        Terminal::default().feed(b"a\r\nb\0\nc\n", |weirds, line| {
+        Terminal::default().push(b"a\r\nb\0\nc\n", |weirds, line| {
             lines.push((std::mem::take(weirds), line.to_vec()));
             true
         });
@@ -228,12 +233,12 @@ mod tests {
     #[test]
     fn a_line_may_be_the_last() {
         let mut t = Terminal::default();
-        assert_eq!(t.feed(b"a\nrest", |_, _| false), b"rest");
+        assert_eq!(t.push(b"a\nrest", |_, _| false), b"rest");
     }
 
     proptest! {
         #[test]
-        fn cuts_do_not_matter(text in "[a\r\n\0]{0,30}", iacs: Vec<u8>, at in 0usize..40) {
+        fn lines_do_not_depend_on_chunks(text in "[a\r\n\0]{0,30}", iacs: Vec<u8>, at in 0usize..40) {
             let mut bytes = text.into_bytes();
             for i in iacs {
                 bytes.insert(usize::from(i) % (bytes.len() + 1), [IAC, SUBOPTION, SUBOPTION_END, 253, i][usize::from(i) % 5]);

@@ -1,12 +1,12 @@
-//! Where files are: paths as clients and servers write them.
+//! Paths of files as clients and servers write them, and URLs of files.
 
 use gannet_base::Addr;
 use gannet_log::write_addr;
 
-/// Bytes of the longest address.
-const ADDRESS: usize = 46;
+/// Maximum length of an IP address as text, in bytes.
+const MAX_ADDRESS_LEN: usize = 46;
 
-/// Whether a path is absolute: it begins with a slash, or a drive letter, a colon and a slash.
+/// Whether a path is absolute: it begins with a slash, or with a drive letter, a colon and a slash.
 fn is_absolute(path: &[u8]) -> bool {
     let rooted = match path {
         [b'/', ..] => true,
@@ -16,7 +16,7 @@ fn is_absolute(path: &[u8]) -> bool {
     rooted && !path.contains(&b'\n')
 }
 
-/// Appends the path of a file in a directory, without detours.
+/// Appends the normalized path of a file in a directory.
 pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], file: &[u8]) {
     if dir.is_empty() || is_absolute(file) {
         return normalize(out, &[file]);
@@ -24,15 +24,15 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], file: &[u8]) {
     normalize(out, &[dir, file]);
 }
 
-/// Appends a path without empty and `.` components, and with `..` resolved where possible. A
-/// leading `.` stays. The path is given in pieces, with a slash between them.
+/// Appends a normalized path: without empty and `.` components, and with `..` resolved where possible. A
+/// leading `.` stays. The pieces of the path are joined by slashes.
 fn normalize(path: &mut Vec<u8>, pieces: &[&[u8]]) {
     path.reserve(pieces.iter().map(|p| p.len() + 1).sum());
     let rooted = pieces.first().is_some_and(|p| p.starts_with(b"/"));
     if rooted {
         path.push(b'/');
     }
-    // Where components begin.
+    // Offset of the first component.
     let root = path.len();
     for (i, piece) in pieces.iter().enumerate() {
         let piece = match piece {
@@ -51,14 +51,14 @@ fn normalize(path: &mut Vec<u8>, pieces: &[&[u8]]) {
     }
 }
 
-/// Whether no component of a piece is empty or begins with a dot: then it stays as it is.
+/// Whether no component of a piece is empty or begins with a dot, so that the piece is already normalized.
 fn is_plain(piece: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const SLASHES: u64 = LOW * b'/' as u64;
-    let odd_pair = |w: &[u8]| w[0] == b'/' && w[1] | 1 == b'/';
-    // Dot (0x2e) and slash (0x2f) differ in the lowest bit alone. A byte of `marks` is zero where a slash precedes one of
-    // the two.
-    let odd_word = |a: u64, b: u64| {
+    let is_special_pair = |w: &[u8]| w[0] == b'/' && w[1] | 1 == b'/';
+    // Dot (0x2e) and slash (0x2f) differ only in the lowest bit. A byte of `marks` is zero where a slash precedes a dot or
+    // a slash.
+    let is_special_word = |a: u64, b: u64| {
         let marks = (a ^ SLASHES) | ((b | LOW) ^ SLASHES);
         marks.wrapping_sub(LOW) & !marks & (LOW << 7) != 0
     };
@@ -69,11 +69,11 @@ fn is_plain(piece: &[u8]) -> bool {
     let (words, rest) = piece[..piece.len() - 1].as_chunks::<8>();
     let next = piece[1..].as_chunks::<8>().0;
     let word = |c: &[u8; 8]| u64::from_le_bytes(*c);
-    let odd = words.iter().zip(next).any(|(a, b)| odd_word(word(a), word(b)));
-    !odd && !piece[piece.len() - 1 - rest.len()..].windows(2).any(odd_pair)
+    let is_special = words.iter().zip(next).any(|(a, b)| is_special_word(word(a), word(b)));
+    !is_special && !piece[piece.len() - 1 - rest.len()..].windows(2).any(is_special_pair)
 }
 
-/// Appends a component, or several, to the path whose components begin at `root`.
+/// Appends one or more components to the path whose components begin at offset `root`.
 fn add(path: &mut Vec<u8>, root: usize, part: &[u8]) {
     if path.len() > root {
         path.push(b'/');
@@ -81,7 +81,7 @@ fn add(path: &mut Vec<u8>, root: usize, part: &[u8]) {
     path.extend_from_slice(part);
 }
 
-/// Appends a component where it leads somewhere else; `..` may lead back.
+/// Appends a component: ignores an empty one and `.`, and resolves `..` if possible.
 fn resolve(path: &mut Vec<u8>, root: usize, part: &[u8]) {
     match part {
         b"" | b"." => return,
@@ -99,8 +99,7 @@ fn resolve(path: &mut Vec<u8>, root: usize, part: &[u8]) {
     add(path, root, part);
 }
 
-/// The first absolute path in a reply; it ends at a quote or a space that no backslash precedes.
-/// Empty when there is none.
+/// Returns the first absolute path in a reply, up to a quote or an unescaped space; empty if the reply has none.
 pub(super) fn first_path(text: &[u8]) -> &[u8] {
     let start = |i: usize| match &text[i..] {
         [b'/', ..] => Some(1),
@@ -120,12 +119,12 @@ pub(super) fn first_path(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Bytes of an address of a file at the most, beyond those of its directory and its name.
-pub(super) const MAX_AROUND: usize = b"ftp://[]//".len() + ADDRESS;
+/// Maximum length of the URL of a file without its directory and its name, in bytes.
+pub(super) const MAX_URL_PREFIX: usize = b"ftp://[]//".len() + MAX_ADDRESS_LEN;
 
-/// Appends the address of a file on a server.
+/// Appends the URL of a file on a server.
 pub(super) fn url(out: &mut Vec<u8>, server: Addr, dir: &[u8], file: &[u8]) {
-    out.reserve(MAX_AROUND + dir.len() + file.len());
+    out.reserve(MAX_URL_PREFIX + dir.len() + file.len());
     out.extend_from_slice(if server.is_v4() { b"ftp://" } else { b"ftp://[" });
     write_addr(out, server);
     out.extend_from_slice(if server.is_v4() { b"" } else { b"]" });
@@ -171,7 +170,7 @@ mod tests {
         let url = |server, dir: &[u8], file: &[u8]| {
             let mut url = Vec::new();
             super::url(&mut url, server, dir, file);
-            assert!(url.len() <= MAX_AROUND + dir.len() + file.len());
+            assert!(url.len() <= MAX_URL_PREFIX + dir.len() + file.len());
             url
         };
         let v4 = Addr::v4([192, 0, 2, 1]);
@@ -191,18 +190,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn normal_paths_stay(path in "[/.a~]{0,20}") {
+        fn normalization_is_idempotent(path in "[/.a~]{0,20}") {
             let once = normalize(&[path.as_bytes()]);
             prop_assert_eq!(normalize(&[&once]), once);
         }
 
         #[test]
-        fn pieces_are_as_their_whole(a in "[/.a~]{1,9}", b in "[/.a~]{0,9}") {
+        fn joining_pieces_equals_normalizing_the_whole(a in "[/.a~]{1,9}", b in "[/.a~]{0,9}") {
             let pieces = normalize(&[a.as_bytes(), b.as_bytes()]);
             prop_assert_eq!(pieces, normalize(&[format!("{a}/{b}").as_bytes()]));
         }
 
-        /// Component by component, with a list of those that are kept.
+        /// Compares with a reference implementation on a list of components.
         #[test]
         fn as_a_list_of_components(path in "([/.a~]|abcdefg|/abcdefgh){0,20}") {
             let mut kept: Vec<&str> = Vec::new();

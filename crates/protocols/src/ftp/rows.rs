@@ -1,4 +1,4 @@
-//! ftp.log: one row a command that concerns files, with its reply.
+//! ftp.log: one row for each file-related command and its reply.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -10,29 +10,29 @@ use super::events::FtpReply;
 use super::events::FtpRequest;
 use super::session::Session;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::context;
 use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
-    /// One row for each command that transfers or removes files or prepares that, and at least one a
+    /// One row for each command that transfers or deletes a file or prepares a transfer, and at least one for each
     /// session.
     pub struct FtpRow<'a> = "ftp" {
-        /// When the command was sent.
+        /// Time of the command.
         ts: Time = "ts",
-        /// The control connection.
+        /// Identifier of the control connection.
         uid: &'a Uid = "uid",
-        /// Its endpoints.
+        /// Endpoints of the control connection.
         id: &'a ConnId = "id",
-        /// The user.
+        /// Name of the user.
         user: &'a [u8] = "user",
         /// The user's password; hidden unless the user is a guest.
         password: Option<&'a [u8]> = "password",
         /// The command.
         command: Option<&'a [u8]> = "command",
-        /// Its argument; a URL where it names a file.
+        /// Argument of the command; a URL if it is a file.
         arg: Option<&'a [u8]> = "arg",
-        /// Type of the file, from its content.
+        /// MIME type of the file, detected from its content.
         mime_type: Option<&'static str> = "mime_type",
         /// Size of the file, from the reply.
         file_size: Option<u64> = "file_size",
@@ -44,16 +44,16 @@ gannet_log::row! {
         passive: Option<bool> = "data_channel.passive",
         /// Address that opens the data connection.
         data_orig: Option<Addr> = "data_channel.orig_h",
-        /// Address that accepts it.
+        /// Address that accepts the data connection.
         data_resp: Option<Addr> = "data_channel.resp_h",
-        /// Port that accepts it.
+        /// Port that accepts the data connection.
         data_port: Option<Port> = "data_channel.resp_p",
-        /// The file.
+        /// Identifier of the file.
         fuid: Option<Uid> = "fuid",
     }
 }
 
-/// The rows of a control connection, from its first line on.
+/// Writes the rows of a control connection. The session starts with the first line.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
@@ -63,7 +63,7 @@ impl Rows {
         self.0.get_or_insert_with(|| Session::new(cx))
     }
 
-    /// The connection ends: the remaining rows are written.
+    /// Writes the remaining rows at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(mut session) = self.0.take() {
             session.finish(cx);
@@ -71,9 +71,9 @@ impl Rows {
     }
 }
 
-impl Hear<FtpRequest<'_>> for Rows {
+impl OnEvent<FtpRequest<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FtpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FtpRequest<'_>) {
         let (host, text) = (cx.conn.id.orig_h, event.arg);
         if event.command == b"CLNT"
             && let Some(mut policy) = cx.env.policy()
@@ -87,17 +87,17 @@ impl Hear<FtpRequest<'_>> for Rows {
     }
 }
 
-impl Hear<FtpReply<'_>> for Rows {
+impl OnEvent<FtpReply<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FtpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FtpReply<'_>) {
         self.session(cx).reply(cx, event.code, event.msg, event.cont_resp);
     }
 }
 
 impl Session {
-    /// Writes the row of the last command that is over.
+    /// Writes the row of the last completed command.
     pub(super) fn log(&mut self, cx: &mut Context<'_>) {
-        let transfer = cx.env.ftp.take(cx.conn.uid);
+        let transfer = cx.env.ftp.take_transfer(cx.conn.uid);
         let uid = &cx.conn.uid;
         let row = || FtpRow {
             ts: self.ts,

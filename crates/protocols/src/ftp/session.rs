@@ -1,4 +1,4 @@
-//! One control connection: rows from commands and replies.
+//! State of one control connection, from which rows are made.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -14,26 +14,26 @@ use crate::Expected;
 use crate::Tag;
 use crate::weird::PacketWeird;
 
-/// Bytes of the user's name and of the password that are kept.
+/// Maximum length of the stored user name and of the stored password, in bytes.
 const MAX_LOGIN: usize = 128;
-/// Bytes of an argument and of a reply that are kept.
+/// Maximum length of an argument and of a reply in a row, in bytes.
 const MAX_TEXT: usize = 4096;
-/// A data connection that does not come within this is not expected any longer.
-const AWAIT: Interval = Interval::from_secs(300);
+/// Time for which an announced data connection is expected.
+const EXPECT_TIMEOUT: Interval = Interval::from_secs(300);
 
-/// Where weird.log says weirds come from.
+/// Source of weirds.
 pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
 
-/// Bytes of a directory that are kept, which are more than rows show: each command that enters another one
-/// has it copied.
+/// Maximum length of the stored working directory, in bytes. This bounds the cost of each change of directory, which
+/// copies it.
 const MAX_DIRECTORY: usize = MAX_TEXT;
 
-/// Memory of a command or directory that is kept for the next one.
-const MAX_SPARE: usize = MAX_TEXT;
+/// Maximum capacity of a buffer that is reused for the next command or directory, in bytes.
+const MAX_REUSED: usize = MAX_TEXT;
 
-/// Whether a command makes a row.
+/// Whether a command is logged.
 fn is_logged(word: &[u8]) -> bool {
     matches!(
         word,
@@ -50,7 +50,7 @@ fn is_logged(word: &[u8]) -> bool {
     )
 }
 
-/// Whether a command's argument is a file or directory.
+/// Whether the argument of a command is a file or directory.
 fn names_file(word: &[u8]) -> bool {
     matches!(
         word,
@@ -70,10 +70,10 @@ fn names_file(word: &[u8]) -> bool {
     )
 }
 
-/// Users whose password is no secret.
+/// Names of guest users, whose passwords are logged.
 const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
 
-/// The number of a command that was not seen.
+/// Sequence number of a command that was not seen.
 const UNKNOWN: u64 = 0;
 
 /// The state of a session, including its next row.
@@ -82,25 +82,27 @@ pub(super) struct Session {
     pub(super) ts: Time,
     pub(super) id: ConnId,
     pub(super) user: Vec<u8>,
-    /// The user's password is no secret.
+    /// The user is a guest, whose password is logged.
     is_guest: bool,
     pub(super) password: Option<Vec<u8>>,
-    /// The last command that is over, empty if there is none.
+    /// The last completed command; empty if there is none.
     pub(super) command: Vec<u8>,
     pub(super) argument: Vec<u8>,
     pub(super) file_size: Option<u64>,
     pub(super) reply: Option<(u16, Vec<u8>)>,
     pub(super) channel: Option<Channel>,
+    /// The working directory.
     directory: Vec<u8>,
-    /// Memory for the next one.
+    /// Buffer for the next working directory.
     spare_directory: Vec<u8>,
     pending: Vec<Command>,
-    /// Number of the command that the last reply answered, or [`UNKNOWN`].
+    /// Sequence number of the command that the last reply answered, or [`UNKNOWN`].
     current: Option<u64>,
     last_seq: u64,
+    /// The session has a row.
     pub(super) logged: bool,
-    /// Memory for the next command.
-    spare: Vec<u8>,
+    /// Buffer for the next command.
+    spare_command: Vec<u8>,
 }
 
 /// An announced data connection.
@@ -112,7 +114,7 @@ pub(super) struct Channel {
 }
 
 impl Session {
-    /// A session begins; its greeting answers a command that was never sent.
+    /// Starts a session with a pending pseudo command, which the greeting answers.
     pub(super) fn new(cx: &Context<'_>) -> Self {
         let mut session = Self {
             ts: cx.now,
@@ -131,21 +133,22 @@ impl Session {
             current: None,
             last_seq: 0,
             logged: false,
-            spare: Vec::new(),
+            spare_command: Vec::new(),
         };
-        session.sent(cx.now, b"<init>", b"");
+        session.add_command(cx.now, b"<init>", b"");
         session
     }
 
-    fn sent(&mut self, ts: Time, word: &[u8], argument: &[u8]) {
+    /// Adds a pending command.
+    fn add_command(&mut self, ts: Time, word: &[u8], argument: &[u8]) {
         self.last_seq += 1;
-        let memory = std::mem::take(&mut self.spare);
-        self.pending.push(Command::new(memory, ts, word, argument, self.last_seq));
+        let buffer = std::mem::take(&mut self.spare_command);
+        self.pending.push(Command::new(buffer, ts, word, argument, self.last_seq));
     }
 
-    /// A command, its word in upper case.
+    /// Processes a command, with its word in upper case.
     pub(super) fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
-        // A command is over when the next one comes.
+        // The next command completes an answered one.
         if self.reply.is_some()
             && let Some(current) = self.current
             && let Some(at) = self.position(current)
@@ -154,7 +157,7 @@ impl Session {
             self.write(cx, command);
         }
         if self.pending.len() < cx.env.pending.of(Tag::Ftp) {
-            self.sent(cx.now, word, argument);
+            self.add_command(cx.now, word, argument);
             cx.conn.note_table(self.pending.len());
         } else {
             let addl = self.pending.len().to_string();
@@ -162,11 +165,11 @@ impl Session {
         }
         match word {
             b"USER" => {
-                self.user = shortened(cx, argument, "FTP_user_too_long");
+                self.user = truncated(cx, argument, "FTP_user_too_long");
                 self.is_guest = GUESTS.iter().any(|g| self.user.eq_ignore_ascii_case(g));
             }
             b"PASS" => {
-                self.password = Some(shortened(cx, argument, "FTP_password_too_long"));
+                self.password = Some(truncated(cx, argument, "FTP_password_too_long"));
             }
             b"PORT" | b"EPRT" => {
                 let to = match word {
@@ -182,26 +185,26 @@ impl Session {
         }
     }
 
-    /// A line of a reply. A line within a reply that does not begin with its code has `code` 0;
-    /// `within` says that further lines follow.
-    pub(super) fn reply(&mut self, cx: &mut Context<'_>, code: u16, text: &[u8], within: bool) {
-        // Some servers begin a reply of several lines and never end it: what looks like the first
-        // line of another one then counts.
-        if within && code == 0 && self.reply.is_some() && !looks_like_reply(text) {
+    /// Processes a line of a reply. An inner line of a multi-line reply without its code has `code` 0;
+    /// `continues` is whether further lines follow.
+    pub(super) fn reply(&mut self, cx: &mut Context<'_>, code: u16, text: &[u8], continues: bool) {
+        // Some servers start a multi-line reply and never end it. As in Zeek, inner lines count if they look like
+        // the first line of a reply.
+        if continues && code == 0 && self.reply.is_some() && !looks_like_reply(text) {
             return;
         }
         let at = best_match(&self.pending, code, text);
-        let found = at.and_then(|at| self.pending.get(at));
-        let seq = found.map_or(UNKNOWN, |c| c.seq);
+        let command = at.and_then(|at| self.pending.get(at));
+        let seq = command.map_or(UNKNOWN, |c| c.seq);
         let (reply_code, reply) = self.reply.get_or_insert_default();
         *reply_code = code;
         reply.clear();
         reply.extend_from_slice(text);
         self.current = Some(seq);
-        if within {
+        if continues {
             return;
         }
-        let word = found.map_or(&b""[..], Command::word);
+        let word = command.map_or(&b""[..], Command::word);
         match (word, code) {
             (b"RETR", 150) | (b"SIZE", 213) => self.file_size = Some(last_number(text)),
             (b"PASV" | b"EPSV", 227 | 229) => {
@@ -221,7 +224,7 @@ impl Session {
             self.change_directory(at, code, text);
         }
         if self.pending.len() > 1 {
-            // Replies to pipelined commands: the next command will not end this one.
+            // With pipelined commands, the next command does not complete this one.
             let unknown = || Command::new(Vec::new(), self.ts, b"<unknown>", b"", UNKNOWN);
             let command = at.map_or_else(unknown, |at| self.pending.remove(at));
             self.write(cx, command);
@@ -229,7 +232,9 @@ impl Session {
     }
 
     fn change_directory(&mut self, at: usize, code: u16, text: &[u8]) {
-        let Some(command) = self.pending.get_mut(at).filter(|c| !c.directory_taken) else { return };
+        let Some(command) = self.pending.get_mut(at).filter(|c| !c.directory_updated) else {
+            return;
+        };
         let (path, directory) = (&mut self.spare_directory, &self.directory);
         path.clear();
         match (command.word(), code) {
@@ -238,22 +243,22 @@ impl Session {
             (b"PWD" | b"XPWD", 257) => path.extend_from_slice(paths::first_path(text)),
             _ => return,
         }
-        command.directory_taken = true;
+        command.directory_updated = true;
         if path.len() > MAX_DIRECTORY {
             let tail = path[..MAX_DIRECTORY].iter().rev().take_while(|b| matches!(b, b'/' | b'.'));
-            // What ends so would be taken to pieces each time.
+            // A path that ends so would be normalized component by component each time.
             path.truncate(MAX_DIRECTORY - tail.count());
         }
         std::mem::swap(&mut self.directory, &mut self.spare_directory);
-        if self.spare_directory.capacity() > MAX_SPARE {
+        if self.spare_directory.capacity() > MAX_REUSED {
             self.spare_directory = Vec::new();
         }
     }
 
-    /// Keeps memory for the next command, unless it has longer memory.
-    fn keep(&mut self, memory: Vec<u8>) {
-        if memory.capacity() <= MAX_SPARE {
-            self.spare = memory;
+    /// Keeps a buffer for the next command, unless its capacity is too large.
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() <= MAX_REUSED {
+            self.spare_command = buffer;
         }
     }
 
@@ -264,13 +269,13 @@ impl Session {
     fn announce(&mut self, cx: &mut Context<'_>, channel: Channel) {
         let Channel { orig, to: Endpoint { addr, port }, .. } = channel;
         let now = cx.now;
-        if let Err(awaited) =
+        if let Err(expected) =
             cx.env.ftp.announce((addr, port, cx.conn.is_global()), cx.conn.uid, now)
         {
-            let (env, addl) = (&mut *cx.env, awaited.to_string());
+            let (env, addl) = (&mut *cx.env, expected.to_string());
             let name = "FTP_too_many_expected_data_channels";
-            let what = PacketWeird { name, addl: &addl, source: SOURCE, in_tunnel: false };
-            env.weirds.packet(&mut env.logs, now, &what);
+            let weird = PacketWeird { name, addl: &addl, source: SOURCE, in_tunnel: false };
+            env.weirds.packet(&mut env.logs, now, &weird);
             return;
         }
         self.channel = Some(channel);
@@ -278,12 +283,12 @@ impl Session {
             cx.conn,
             Some(orig),
             (addr, port),
-            Expected { tag: Tag::FtpData, parent: cx.conn.uid, expires: now + AWAIT },
+            Expected { tag: Tag::FtpData, parent: cx.conn.uid, expires: now + EXPECT_TIMEOUT },
             now,
         );
     }
 
-    /// Writes a row for an answered command, if it is logged, and drops the facts of its file.
+    /// Completes an answered command: writes its row if it is logged, and resets the fields of its file.
     fn write(&mut self, cx: &mut Context<'_>, command: Command) {
         self.ts = command.ts;
         let word = command.word();
@@ -292,10 +297,10 @@ impl Session {
         let argument = &mut self.argument;
         argument.clear();
         let is_logged = is_logged(word);
-        // A path that no row will show need not be built, unless it might be too long.
-        let longest = paths::MAX_AROUND + self.directory.len() + command.argument().len();
-        let matters = is_logged || !self.logged || longest > MAX_TEXT;
-        if names_file(word) && matters {
+        // The URL is needed only for a row, or for a weird if it may be too long.
+        let max_len = paths::MAX_URL_PREFIX + self.directory.len() + command.argument().len();
+        let is_needed = is_logged || !self.logged || max_len > MAX_TEXT;
+        if names_file(word) && is_needed {
             paths::url(argument, self.id.resp_h, &self.directory, command.argument());
         } else {
             argument.extend_from_slice(command.argument());
@@ -325,14 +330,14 @@ impl Session {
         if is_logged {
             self.log(cx);
         } else {
-            cx.env.ftp.take(cx.conn.uid);
+            cx.env.ftp.take_transfer(cx.conn.uid);
         }
         self.file_size = None;
         self.channel = None;
-        self.keep(command.into_memory());
+        self.recycle(command.into_buffer());
     }
 
-    /// The session ends: what still awaits a reply is written, and something in any case.
+    /// Ends the session: completes the pending commands, and writes at least one row.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         for command in std::mem::take(&mut self.pending) {
             self.write(cx, command);
@@ -344,21 +349,21 @@ impl Session {
     }
 }
 
-fn shortened(cx: &mut Context<'_>, text: &[u8], weird: &'static str) -> Vec<u8> {
+fn truncated(cx: &mut Context<'_>, text: &[u8], weird: &'static str) -> Vec<u8> {
     if text.len() > MAX_LOGIN {
         cx.weird(weird, &text.len().to_string(), SOURCE);
     }
     text[..text.len().min(MAX_LOGIN)].to_vec()
 }
 
-/// A code and ten printable characters.
+/// Whether an inner line of a reply looks like a first line: a code, followed by at least ten printable characters.
 fn looks_like_reply(line: &[u8]) -> bool {
     matches!(line, [b'1'..=b'9', b, c, b' ', ..] if b.is_ascii_digit() && c.is_ascii_digit())
         && line.len() >= 14
         && line[4..14].iter().all(|b| matches!(b, b' '..=b'~'))
 }
 
-/// The last number in a reply, 0 if there is none or it is too big.
+/// Parses the last number in a reply; 0 if there is none or it is too large.
 fn last_number(text: &[u8]) -> u64 {
     let tail = text.iter().rev().take_while(|b| !b.is_ascii_digit()).count();
     let text = &text[..text.len() - tail];
@@ -375,9 +380,9 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
 
-    /// Each `CWD` made the directory longer and was as much work as the directory is long.
+    /// Each `CWD` may make the directory longer, and costs time in proportion to its length.
     #[test]
-    fn directories_do_not_grow_for_ever() {
+    fn directories_have_a_maximum_length() {
         let mut h = Harness::new(Proto::Tcp, 21);
         let mut session = Session::new(&h.cx());
         let long = [b'a'; 1000];
@@ -387,7 +392,7 @@ mod tests {
         }
         assert_eq!(session.directory.len(), MAX_DIRECTORY);
         assert!(session.directory.starts_with(b"./aaa"));
-        // Where it is cut, no component is empty or a dot.
+        // The truncated path does not end with an empty component or a dot.
         for path in [&b"/"[..], &[b'b'; MAX_DIRECTORY - 2], b"./c", b"d"] {
             session.request(&mut h.cx(), b"CWD", path);
             session.reply(&mut h.cx(), 250, b"ok", false);

@@ -1,4 +1,4 @@
-//! Data connections that control connections announced, and their results.
+//! State that control connections and data connections share: announcements and transferred files.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,20 @@ use gannet_dict::ExpireOn;
 use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
 
-/// An announcement without a connection expires after this time.
+/// Time after which an unused announcement expires.
 const LIFETIME: Interval = Interval::from_secs(300);
 
-/// Data connections that are awaited at a time.
+/// Maximum number of expected data connections.
 const MAX_EXPECTED: usize = 100_000;
 
-/// An announced endpoint, and whether it was announced within the global shard.
+/// An announced endpoint: address, port, and whether it was announced on the global shard.
 pub(crate) type Endpoint = (Addr, u16, bool);
 
-/// What control connections and their data connections share.
+/// State that control connections and their data connections share.
 pub struct Shared {
-    /// Awaited data connections: the control connection, and when the entry was last used.
+    /// Expected data connections: the control connection, and the time of the last use of the entry.
     expected: ExpiringDict<Endpoint, (Uid, Time)>,
-    /// The last file of a data connection, by open control connection that announced one.
+    /// The last transferred file, by open control connection that announced a data connection.
     files: HashMap<Uid, Transfer, KeyedHash>,
 }
 
@@ -34,33 +34,33 @@ impl Default for Shared {
     }
 }
 
-/// The facts of a transferred file.
+/// A transferred file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
-    /// Its name in the logs.
+    /// Identifier of the file in the logs.
     pub fuid: Option<Uid>,
-    /// Its type.
+    /// MIME type of the file.
     pub mime_type: Option<&'static str>,
 }
 
 impl Shared {
-    /// A control connection announced a data connection to this endpoint.
+    /// Registers a data connection to this endpoint that a control connection announced.
     ///
     /// # Errors
-    /// How many are awaited, when that is too many for one more.
+    /// The number of expected data connections, if it is at the limit.
     pub fn announce(&mut self, to: Endpoint, control: Uid, now: Time) -> Result<(), usize> {
-        // A full table costs no search for expired entries: they are all at the front.
+        // Expired entries are at the front, so that a full table is not searched.
         self.expected.expire(nanos(now), usize::MAX, |_, _| ());
-        let awaited = self.expected.len();
-        if awaited >= MAX_EXPECTED && self.expected.peek(&to).is_none() {
-            return Err(awaited);
+        let expected = self.expected.len();
+        if expected >= MAX_EXPECTED && self.expected.peek(&to).is_none() {
+            return Err(expected);
         }
         self.expected.insert(nanos(now), to, (control, now));
         self.files.entry(control).or_default();
         Ok(())
     }
 
-    /// The control connection that announced a data connection to this endpoint.
+    /// Returns the control connection that announced a data connection to this endpoint.
     pub fn control(&mut self, to: Endpoint, now: Time) -> Option<Uid> {
         self.expected.peek(&to).filter(|e| e.1 + LIFETIME > now)?;
         let entry = self.expected.get_mut(nanos(now), &to)?;
@@ -68,25 +68,26 @@ impl Shared {
         Some(entry.0)
     }
 
-    /// The data connection to this endpoint is over.
+    /// Removes the announcement of this endpoint when its data connection ends.
     pub fn forget(&mut self, to: Endpoint) {
         self.expected.remove(&to);
     }
 
-    /// A data connection of `control` carries a file: nothing if that one is gone.
-    pub fn found(&mut self, control: Uid) -> Option<&mut Transfer> {
+    /// Returns the transfer of a control connection, to set the file that a data connection carries; `None` if the control
+    /// connection has ended.
+    pub fn transfer(&mut self, control: Uid) -> Option<&mut Transfer> {
         self.files.get_mut(&control)
     }
 
-    /// The last file of a control connection; it counts for one command.
-    pub fn take(&mut self, control: Uid) -> Transfer {
+    /// Takes the last transferred file of a control connection, for the row of one command.
+    pub fn take_transfer(&mut self, control: Uid) -> Transfer {
         if self.files.is_empty() {
             return Transfer::default();
         }
         self.files.get_mut(&control).map(std::mem::take).unwrap_or_default()
     }
 
-    /// A control connection is gone.
+    /// Removes a control connection that has ended.
     pub fn close(&mut self, control: Uid) {
         self.files.remove(&control);
     }
@@ -102,22 +103,22 @@ mod tests {
     use gannet_base::UidSource;
 
     #[test]
-    fn announcements_are_found_and_forgotten() {
+    fn announcements_are_found_and_removed() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
         let to = (Addr::v4([192, 0, 2, 1]), 2000, true);
         assert_eq!(shared.announce(to, uid, Time::from_secs(1000)), Ok(()));
         assert_eq!(shared.control(to, Time::from_secs(1299)), Some(uid));
-        // Asking for it keeps it alive.
+        // A look-up extends its lifetime.
         assert_eq!(shared.control(to, Time::from_secs(1500)), Some(uid));
         assert_eq!(shared.control(to, Time::from_secs(1801)), None);
         shared.forget(to);
         assert_eq!(shared.control(to, Time::from_secs(1500)), None);
     }
 
-    /// Each announcement beyond the limit had all others looked through: ten megabytes took minutes.
+    /// An announcement beyond the limit must not search all others.
     #[test]
-    fn what_is_full_is_not_searched() {
+    fn a_full_table_is_not_searched() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
         let to = |n: usize| (Addr::v4((n as u32).to_be_bytes()), 2000, true);
@@ -136,17 +137,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_counts_once_and_for_who_is_there() {
+    fn a_file_counts_once_and_only_for_an_open_control_connection() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
         let to = (Addr::v4([192, 0, 2, 1]), 2000, true);
         assert_eq!(shared.announce(to, uid, Time::from_secs(1000)), Ok(()));
         let found = |shared: &mut Shared| {
-            shared.found(uid).map(|t| t.mime_type = Some("text/plain")).is_some()
+            shared.transfer(uid).map(|t| t.mime_type = Some("text/plain")).is_some()
         };
         assert!(found(&mut shared));
-        assert_eq!(shared.take(uid).mime_type, Some("text/plain"));
-        assert_eq!(shared.take(uid), Transfer::default());
+        assert_eq!(shared.take_transfer(uid).mime_type, Some("text/plain"));
+        assert_eq!(shared.take_transfer(uid), Transfer::default());
         // A closed control connection gets no further reports of its data connections.
         shared.close(uid);
         assert!(!found(&mut shared) && shared.files.is_empty());

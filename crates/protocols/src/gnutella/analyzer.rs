@@ -2,7 +2,7 @@ use gannet_base::Dir;
 
 use super::events::*;
 use super::message;
-use super::message::HEADER;
+use super::message::HEADER_LEN;
 use super::message::Header;
 use crate::Analyze;
 use crate::Context;
@@ -14,27 +14,28 @@ use crate::support::limit_reached;
 /// Source of weirds.
 const SOURCE: Option<&str> = Some("GNUTELLA");
 
-/// Most bytes of a line, and of the lines of a handshake, where scripts do not say how many.
+/// Default limits of the length of a line and of all lines of a handshake, in bytes; the script options
+/// `Gnutella::max_line_length` and `Gnutella::max_header_length` set them.
 const MAX_LINE: u64 = 8_192;
 const MAX_HEADERS: u64 = 32_768;
 
-/// Bytes of a payload that events have.
+/// Maximum length of the payload in events, in bytes.
 const MAX_PAYLOAD: usize = 1_024;
 
-/// Bytes that are kept for the analyzer of HTTP, where scripts do not say how many.
-const MAX_KEPT: u64 = 1_024;
+/// Default limit of the bytes that are buffered for the HTTP analyzer; the script option `dpd_buffer_size` sets it.
+const MAX_BUFFERED: u64 = 1_024;
 
 /// The analyzer of one connection.
 #[derive(Default)]
 pub struct Analyzer {
     sides: [Side; 2],
     phase: Phase,
-    /// What was seen so far, for the analyzer of HTTP; `None` if that is too much.
-    kept: Option<Vec<(Dir, Piece)>>,
-    kept_bytes: usize,
+    /// The stream so far, for the HTTP analyzer; `None` if it exceeds the limit.
+    buffered: Option<Vec<(Dir, Piece)>>,
+    buffered_bytes: usize,
 }
 
-/// How far the connection is.
+/// What the connection carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// Lines of handshakes.
@@ -42,7 +43,7 @@ enum Phase {
     Lines,
     /// Messages.
     Messages,
-    /// It is of HTTP.
+    /// HTTP: the HTTP analyzer has taken over.
     Http,
 }
 
@@ -50,23 +51,23 @@ enum Phase {
 struct Side {
     line: Vec<u8>,
     saw_cr: bool,
-    /// Lines of the handshake, each behind CR and LF.
+    /// Lines of the handshake, each after CR and LF.
     headers: Vec<u8>,
-    /// The first of them accepts the connection.
+    /// The first line accepts the connection; this counts once the handshake is complete.
     will_accept: bool,
-    /// It accepted the connection.
+    /// This side accepted the connection.
     accepted: bool,
-    /// A limit was reached: nothing more is read.
-    is_over: bool,
+    /// A limit was exceeded: the rest of the stream is ignored.
+    has_failed: bool,
     message: Message,
 }
 
-/// A message that has begun.
+/// The current message.
 #[derive(Default)]
 struct Message {
-    /// The begin of the header.
-    begin: Vec<u8>,
-    /// The whole header, and how many bytes of the payload are to come.
+    /// The bytes of an incomplete header.
+    partial_header: Vec<u8>,
+    /// The parsed header, and the number of payload bytes still to come.
     header: Option<(Header, u32)>,
     payload: Vec<u8>,
 }
@@ -74,49 +75,49 @@ struct Message {
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { kept: Some(Vec::new()), ..Self::default() }
+        Self { buffered: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Keeps a part of the stream while the connection may be of HTTP.
-    fn keep(&mut self, cx: &Context<'_>, from: Dir, data: &[u8]) {
-        let most = cx.env.setting("dpd_buffer_size", MAX_KEPT);
-        self.kept_bytes += data.len();
-        if self.kept_bytes as u64 > most {
-            self.kept = None;
+    /// Buffers a part of the stream while the connection may turn out to be HTTP.
+    fn buffer(&mut self, cx: &Context<'_>, from: Dir, data: &[u8]) {
+        let max = cx.env.setting("dpd_buffer_size", MAX_BUFFERED);
+        self.buffered_bytes += data.len();
+        if self.buffered_bytes as u64 > max {
+            self.buffered = None;
         }
-        if let Some(kept) = &mut self.kept {
-            kept.push((from, Piece::Bytes(data.to_vec())));
+        if let Some(buffered) = &mut self.buffered {
+            buffered.push((from, Piece::Bytes(data.to_vec())));
         }
     }
 
-    /// Lines of a handshake. Returns what follows the last handshake.
+    /// Parses the lines of handshakes. Returns the data after the last handshake.
     fn lines<'a>(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &'a [u8]) -> &'a [u8] {
         while self.phase == Phase::Lines && self.line(cx, from, &mut data) {
             let side = &mut self.sides[from.index()];
             let line = std::mem::take(&mut side.line);
             if line.is_empty() {
                 let headers = std::mem::take(&mut side.headers);
-                // As in Zeek, the end of a handshake also counts for the other side's.
+                // As in Zeek, the end of a handshake also completes that of the other side.
                 self.sides.iter_mut().for_each(|side| side.accepted |= side.will_accept);
                 let orig = from.is_orig();
                 cx.raise(|c| GnutellaTextMsg { c, orig, headers: &headers });
                 if self.sides.iter().all(|side| side.accepted) {
                     self.phase = Phase::Messages;
-                    self.kept = None;
+                    self.buffered = None;
                     cx.raise(|c| GnutellaEstablish { c });
                 }
                 continue;
             }
             if side.headers.is_empty() {
                 if message::is_http(&line) {
-                    self.http(cx, from, data);
+                    self.start_http(cx, from, data);
                     return &[];
                 }
                 side.will_accept |= message::accepts(&line);
             }
             let len = side.headers.len() + 2 + line.len();
-            let most = cx.env.setting("Gnutella::max_header_length", MAX_HEADERS);
-            if most > 0 && len as u64 >= most {
+            let max = cx.env.setting("Gnutella::max_header_length", MAX_HEADERS);
+            if max > 0 && len as u64 >= max {
                 side.stop();
                 let name = "exceeded_gnutella_max_headers_length";
                 limit_reached(cx, name, &len.to_string(), SOURCE);
@@ -128,9 +129,9 @@ impl Analyzer {
         data
     }
 
-    /// Takes a line off the data. Returns whether it is whole.
+    /// Moves the bytes of a line from the data to the buffer. Returns whether the line is complete.
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, data: &mut &[u8]) -> bool {
-        let most = cx.env.setting("Gnutella::max_line_length", MAX_LINE);
+        let max = cx.env.setting("Gnutella::max_line_length", MAX_LINE);
         let side = &mut self.sides[from.index()];
         while let Some((byte, rest)) = data.split_first() {
             *data = rest;
@@ -143,7 +144,7 @@ impl Analyzer {
                 _ => side.line.push(*byte),
             }
             let len = side.line.len();
-            if most > 0 && len as u64 >= most {
+            if max > 0 && len as u64 >= max {
                 side.stop();
                 let name = "exceeded_gnutella_max_line_length";
                 limit_reached(cx, name, &len.to_string(), SOURCE);
@@ -153,14 +154,14 @@ impl Analyzer {
         false
     }
 
-    /// The connection is of HTTP: its analyzer gets all that was seen.
-    fn http(&mut self, cx: &mut Context<'_>, from: Dir, rest: &[u8]) {
+    /// Starts the HTTP analyzer, which receives the whole stream so far.
+    fn start_http(&mut self, cx: &mut Context<'_>, from: Dir, rest: &[u8]) {
         self.phase = Phase::Http;
         cx.raise(|c| GnutellaHttpNotify { c });
-        let replay = match self.kept.take() {
+        let replay = match self.buffered.take() {
             Some(pieces) => Replay { pieces, is_inner: false },
             None => {
-                let bytes = self.kept_bytes - rest.len();
+                let bytes = self.buffered_bytes - rest.len();
                 let name = "gnutella_http_begin_discarded";
                 limit_reached(cx, name, &bytes.to_string(), SOURCE);
                 Replay::rest(from, rest)
@@ -173,41 +174,42 @@ impl Analyzer {
 
 impl Side {
     fn stop(&mut self) {
-        *self = Self { is_over: true, accepted: self.accepted, ..Self::default() };
+        *self = Self { has_failed: true, accepted: self.accepted, ..Self::default() };
     }
 }
 
 impl Message {
-    /// Messages of a side.
+    /// Parses messages of a side.
     fn read(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         while !data.is_empty() {
-            if let Some((_, left)) = &mut self.header {
-                let (taken, rest) = data.split_at((*left as usize).min(data.len()));
-                let room = MAX_PAYLOAD - self.payload.len();
-                self.payload.extend_from_slice(&taken[..taken.len().min(room)]);
-                *left -= taken.len() as u32;
+            if let Some((_, remaining)) = &mut self.header {
+                let (taken, rest) = data.split_at((*remaining as usize).min(data.len()));
+                let capacity = MAX_PAYLOAD - self.payload.len();
+                self.payload.extend_from_slice(&taken[..taken.len().min(capacity)]);
+                *remaining -= taken.len() as u32;
                 data = rest;
             } else {
-                let (taken, rest) = data.split_at((HEADER - self.begin.len()).min(data.len()));
-                self.begin.extend_from_slice(taken);
+                let (taken, rest) =
+                    data.split_at((HEADER_LEN - self.partial_header.len()).min(data.len()));
+                self.partial_header.extend_from_slice(taken);
                 data = rest;
-                let Some(header) = Header::parse(&self.begin) else { return };
-                self.begin.clear();
+                let Some(header) = Header::parse(&self.partial_header) else { return };
+                self.partial_header.clear();
                 self.payload.clear();
                 self.header = Some((header, header.length));
             }
-            if self.header.is_some_and(|(_, left)| left == 0) {
+            if self.header.is_some_and(|(_, remaining)| remaining == 0) {
                 self.report(cx, from);
             }
         }
     }
 
-    /// Reports the message as far as it was seen.
+    /// Reports the message with the payload that has arrived.
     fn report(&mut self, cx: &mut Context<'_>, from: Dir) {
-        let Some((header, left)) = self.header.take() else { return };
+        let Some((header, remaining)) = self.header.take() else { return };
         let (orig, payload) = (from.is_orig(), &self.payload[..]);
         let Header { kind, ttl, hops, length: msg_len } = header;
-        let most = (msg_len as usize).min(MAX_PAYLOAD);
+        let max = (msg_len as usize).min(MAX_PAYLOAD);
         cx.raise(|c| GnutellaBinaryMsg {
             c,
             orig,
@@ -217,8 +219,8 @@ impl Message {
             msg_len,
             payload,
             payload_len: payload.len() as u64,
-            trunc: payload.len() < most,
-            complete: left == 0,
+            trunc: payload.len() < max,
+            complete: remaining == 0,
         });
     }
 }
@@ -227,8 +229,8 @@ impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let mut data = data;
         if self.phase == Phase::Lines {
-            self.keep(cx, from, data);
-            if self.sides[from.index()].is_over {
+            self.buffer(cx, from, data);
+            if self.sides[from.index()].has_failed {
                 return;
             }
             data = self.lines(cx, from, data);
@@ -250,7 +252,8 @@ impl Analyze for Analyzer {
         }
         for from in [Dir::Orig, Dir::Resp] {
             let message = &mut self.sides[from.index()].message;
-            let (orig, msg, len) = (from.is_orig(), &message.begin[..], message.begin.len() as u64);
+            let (orig, msg, len) =
+                (from.is_orig(), &message.partial_header[..], message.partial_header.len() as u64);
             if len > 0 {
                 cx.raise(|c| GnutellaPartialBinaryMsg { c, orig, msg, len });
             }
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_cuts_messages() {
+    fn the_end_truncates_messages() {
         let (mut h, mut a) = established();
         a.stream(&mut h.cx(), Dir::Orig, &[&header(5)[..], b"ab"].concat());
         a.stream(&mut h.cx(), Dir::Resp, b"abc");
@@ -350,11 +353,11 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_payload_the_begin_is_reported() {
+    fn a_long_payload_is_truncated() {
         let (mut h, mut a) = established();
         let mut long = header(0);
         long[20] = 8;
-        long.resize(HEADER + 2_048, b'x');
+        long.resize(HEADER_LEN + 2_048, b'x');
         a.stream(&mut h.cx(), Dir::Orig, &long);
         let event = h.events().concat();
         assert!(event.contains(r#""msg_len":2048"#) && event.contains(r#""payload_len":1024"#));
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_download_is_of_http() {
+    fn a_download_starts_http() {
         let (mut h, mut a) = connection();
         let get = b"GET /get/1/a HTTP/1.1\r\nHost: a\r\n\r\n";
         a.stream(&mut h.cx(), Dir::Orig, &get[..10]);

@@ -5,49 +5,49 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Gnutella);
 
-    /// Lines of a handshake, up to an empty one.
+    /// A side sends a complete handshake: lines up to an empty one.
     pub struct GnutellaTextMsg<'a> = "gnutella_text_msg", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent them.
         orig: bool = "orig",
-        /// The lines, each behind CR and LF.
+        /// The lines, each after CR and LF.
         headers: &'a [u8] = "headers",
     }
 
-    /// A message.
+    /// A side sends a message.
     pub struct GnutellaBinaryMsg<'a> = "gnutella_binary_msg", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         orig: bool = "orig",
-        /// Its kind.
+        /// Type of the message.
         msg_type: u64 = "msg_type",
-        /// How many more hosts may pass it on.
+        /// Remaining number of times that the message may be forwarded.
         ttl: u64 = "ttl",
-        /// How many hosts passed it on.
+        /// Number of times that the message has been forwarded.
         hops: u64 = "hops",
-        /// Bytes behind its header, as that says.
+        /// Length of the payload as the header gives it, in bytes.
         msg_len: u32 = "msg_len",
-        /// The first of them.
+        /// The first bytes of the payload, at most 1024.
         payload: &'a [u8] = "payload",
-        /// The number of those.
+        /// Number of bytes in `payload`.
         payload_len: u64 = "payload_len",
-        /// Whether fewer were seen than events have.
+        /// Whether `payload` is shorter than the message and the limit allow.
         trunc: bool = "trunc",
-        /// Whether all of them were seen.
+        /// Whether the whole payload was seen.
         complete: bool = "complete",
     }
 
-    /// A message whose header is cut by the end of the connection.
+    /// The connection ends within the header of a message.
     pub struct GnutellaPartialBinaryMsg<'a> = "gnutella_partial_binary_msg", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         orig: bool = "orig",
-        /// The begin of the header.
+        /// The incomplete header.
         msg: &'a [u8] = "msg",
-        /// Its bytes.
+        /// Length of the incomplete header, in bytes.
         len: u64 = "len",
     }
 
@@ -57,13 +57,13 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// The connection ends, and one side at least did not accept it.
+    /// The connection ends, and at least one side did not accept it.
     pub struct GnutellaNotEstablish = "gnutella_not_establish", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// The connection is of HTTP.
+    /// The connection carries HTTP.
     pub struct GnutellaHttpNotify = "gnutella_http_notify", opt_in {
         /// The connection.
         c: Connection = "c",

@@ -1,25 +1,25 @@
 //! Lines of handshakes, and headers of messages.
 
-/// Bytes of the header of a message.
-pub(super) const HEADER: usize = 23;
+/// Length of the header of a message, in bytes.
+pub(super) const HEADER_LEN: usize = 23;
 
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its kind.
+    /// Type of the message.
     pub kind: u8,
-    /// How many more hosts may pass it on.
+    /// Remaining number of times that the message may be forwarded.
     pub ttl: u8,
-    /// How many hosts passed it on.
+    /// Number of times that the message has been forwarded.
     pub hops: u8,
-    /// Bytes of the payload.
+    /// Length of the payload, in bytes.
     pub length: u32,
 }
 
 impl Header {
     /// Parses a header; `None` if it is incomplete.
     pub fn parse(data: &[u8]) -> Option<Self> {
-        // The identifier comes first.
+        // The 16 bytes of the message identifier come first.
         let [kind, ttl, hops, length @ ..] = *data.get(16..)?.first_chunk::<7>()?;
         Some(Self { kind, ttl, hops, length: u32::from_le_bytes(length) })
     }
@@ -31,7 +31,7 @@ pub fn accepts(line: &[u8]) -> bool {
     line.starts_with(b"GNUTELLA") && code.is_some_and(|code| code.starts_with(b"200"))
 }
 
-/// Whether the first line of a handshake is of HTTP.
+/// Whether the first line of a handshake is a request or status line of HTTP.
 pub fn is_http(line: &[u8]) -> bool {
     memchr::memmem::find(line, b" HTTP/1.").is_some()
 }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn headers_have_a_length() {
-        let mut data = [7; HEADER];
+        let mut data = [7; HEADER_LEN];
         data[16..].copy_from_slice(&[0x80, 3, 4, 1, 2, 0, 0]);
         let header = Header { kind: 0x80, ttl: 3, hops: 4, length: 513 };
         assert_eq!(Header::parse(&data), Some(header));

@@ -10,7 +10,7 @@ use crate::krb;
 use crate::nested::Instance;
 use crate::ntlm;
 
-/// The rows of all logins on one connection, whatever protocol carries them.
+/// The rows of all logins on one connection, shared by all protocols that carry tokens on it.
 #[derive(Debug, Default)]
 pub struct Logins {
     /// The row of kerberos.log.
@@ -20,14 +20,14 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Writes the rows that are open.
+    /// Writes the pending rows.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         self.krb.finish(cx);
         self.ntlm.finish(cx);
     }
 }
 
-/// The tokens of one exchange inside another protocol, whose connection has the rows.
+/// Analyzes the tokens of one exchange inside another protocol.
 #[derive(Debug, Default)]
 pub struct Inner {
     instance: Instance,
@@ -36,24 +36,24 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// The analyzer starts, before its first token.
+    /// Starts the analyzer, before its first token: it receives its analyzer ID.
     pub fn start(&mut self, cx: &mut Context<'_>) {
         self.instance.start(cx, Tag::Gssapi);
     }
 
-    /// One token.
+    /// Analyzes one token.
     pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, from: Dir, data: &[u8]) {
-        // It has its number before those inside.
+        // This analyzer receives its ID before the inner analyzers.
         self.start(cx);
-        let whole = message::parse(data, |part| match part {
+        let result = message::parse(data, |part| match part {
             Part::State(state) => {
                 cx.report(&mut logins.ntlm, |c| GssapiNegResult { c, state });
             }
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, from, message),
-            Part::Long(bytes) => cx.long_number(bytes),
+            Part::LongNumber(len) => cx.report_long_integer(len),
         });
-        if let Err(e) = whole {
+        if let Err(e) = result {
             let reason = e.to_string();
             if self.instance.report_violation(cx, Tag::Gssapi, &reason) {
                 let (tag, reason) = (Tag::Gssapi, reason.into());
@@ -92,20 +92,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_weird_about_signatures() {
+    fn overlong_lengths_in_signatures_are_weird() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let (mut a, mut logins) = (Inner::default(), Logins::default());
-        // A length of ten bytes where a signature of NTLM has something else.
+        // An NTLM signature whose bytes parse as a length of ten bytes.
         a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\x8a0123456789");
-        let told = |h: &Harness| {
+        let reported = |h: &Harness| {
             let rows = h.rows("weird");
             rows.iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect::<Vec<_>>()
         };
-        assert_eq!(told(&h), ["asn_binary_to_int64_shift_too_large 10"]);
+        assert_eq!(reported(&h), ["asn_binary_to_int64_shift_too_large 10"]);
         for _ in 0..1_001 {
             a.deliver(&mut h.cx(), &mut logins, Dir::Orig, b"\x01\0\0\0\xa1\xff");
         }
-        assert_eq!(told(&h)[1..], ["too_many_analyzer_violations -"]);
+        assert_eq!(reported(&h)[1..], ["too_many_analyzer_violations -"]);
         assert_eq!(h.violations().len(), 1_000);
     }
 }

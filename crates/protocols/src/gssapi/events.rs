@@ -5,11 +5,11 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Gssapi);
 
-    /// A login goes on or ends.
+    /// A server reports the state of the negotiation.
     pub struct GssapiNegResult = "gssapi_neg_result" {
         /// The connection.
         c: Connection = "c",
-        /// How it stands: 0 accepted, 1 not yet over, 2 rejected.
+        /// Negotiation state: 0 accepted, 1 incomplete, 2 rejected.
         state: u64 = "state",
     }
 }

@@ -1,6 +1,6 @@
-//! GSSAPI's negotiation of a login (SPNEGO, [RFC 4178]), as SMB and DCE-RPC carry it.
+//! Negotiation of a login with GSSAPI (SPNEGO, [RFC 4178]) inside SMB and DCE-RPC.
 //!
-//! [`message`] parses a token; its contents go to Kerberos or NTLM. [`Inner`] is the analyzer to
+//! [`message`] parses a token; the analyzers of Kerberos and NTLM receive its content. [`Inner`] is the analyzer to
 //! which other protocols pass their tokens; [`Logins`] holds the rows of all logins of a
 //! connection.
 //!
@@ -17,7 +17,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers and events of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry::new(Tag::Gssapi, "GSSAPI", "gssapi")],
     events: &[events::EVENTS],

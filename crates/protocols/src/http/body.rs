@@ -1,8 +1,8 @@
-//! One message: its header, and how its body sinks to its entities.
+//! One message: its header, and the delivery of its body to its entities.
 //!
 //! A message is a chain of entities: the message itself, and within a multipart body the current
-//! part, which may be multipart again. Bytes pass down the chain; each level counts, unchunks,
-//! decompresses and looks for its boundary.
+//! part, which may be multipart again. Bytes pass down the chain; each level counts them, decodes chunks,
+//! decompresses and searches its boundary.
 
 use gannet_base::Time;
 
@@ -22,38 +22,38 @@ use super::syntax::is_blank;
 use super::syntax::skip_blanks;
 use crate::support::mime::Fault;
 
-/// Multipart within multipart: deeper parts are content of the last one.
+/// Default maximum nesting depth of multipart bodies; deeper parts are content of the innermost one.
 const MAX_DEPTH: usize = 100;
 
-/// A header line that is folded further than this is not put together.
+/// Default maximum length of a folded header line, in bytes; further lines are ignored.
 const MAX_FOLDED: usize = 65536;
 
-/// "Until the end of the connection", for a body without a stated length.
-const TO_THE_END: i64 = i32::MAX as i64;
+/// Length of a body without a declared length, which ends with the connection.
+const UNTIL_CLOSE: i64 = i32::MAX as i64;
 
 /// How a message ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With its own end.
+    /// It is complete.
     Normal,
     /// A part of the stream is missing.
     Gap,
     /// The connection ends.
     Done,
-    /// A RST.
+    /// The connection is reset.
     Reset,
-    /// Its connection ends with FIN, which may be the end of the message.
+    /// Its side sent a FIN, which may end the message.
     Closed,
 }
 
 impl Ending {
-    /// Whether the message did not come to its own end.
-    pub(super) fn interrupts(self) -> bool {
+    /// Whether the message is incomplete.
+    pub(super) fn is_interrupted(self) -> bool {
         !matches!(self, Self::Normal | Self::Closed)
     }
 
-    /// In Zeek's words.
-    fn words(self) -> &'static str {
+    /// Description in Zeek's words.
+    fn description(self) -> &'static str {
         match self {
             Self::Normal => "message ends normally",
             Self::Gap => "message interrupted by a content gap",
@@ -66,28 +66,28 @@ impl Ending {
 
 /// A request or a response.
 pub(super) struct Message {
-    /// The message and the parts within it that are open, outermost first; the last may have ended.
+    /// The message and its open parts, outermost first; the last may have ended.
     pub(super) entities: Vec<Entity>,
-    /// All entities above this level only pass on lines that are no boundary.
-    through: usize,
+    /// Entities below this index, except for the message itself, only pass lines on that are not a boundary.
+    first_active: usize,
     /// A header line that the next line may continue.
     header: Vec<u8>,
-    /// Lines in it; 0 for no header line.
+    /// Number of folded lines in `header`; 0 if it is not in use.
     header_lines: u32,
-    /// It has ended.
+    /// The message has ended.
     pub(super) finished: bool,
-    /// Bytes of its body.
+    /// Length of its body, in bytes.
     pub(super) body_len: u64,
-    /// When it began.
+    /// Time of its first line.
     start: Time,
-    /// Bytes of its first line and its header lines.
+    /// Length of its first line and its header lines, in bytes.
     header_len: u64,
-    /// Bytes of its body that are missing.
+    /// Number of missing bytes of its body.
     gap_len: u64,
 }
 
 impl Message {
-    /// A message whose first line, of `line` bytes, was read.
+    /// A new message with a first line of `line` bytes.
     pub(super) fn new(s: &mut Scope<'_, '_>, body: Body, line: usize) -> Self {
         s.begin_entity();
         Self {
@@ -95,7 +95,7 @@ impl Message {
             header_len: line as u64,
             gap_len: 0,
             entities: vec![Entity::new(body, Transfer::Identity)],
-            through: 1,
+            first_active: 1,
             header: Vec::new(),
             header_lines: 0,
             finished: false,
@@ -103,26 +103,26 @@ impl Message {
         }
     }
 
-    /// The same for the next message, which takes over this one's memory.
+    /// Reinitializes the message like [`new`](Self::new) for the next one, and keeps its buffers.
     pub(super) fn restart(&mut self, s: &mut Scope<'_, '_>, body: Body, line: usize) {
         s.begin_entity();
         (self.start, self.header_len, self.gap_len) = (s.cx.now, line as u64, 0);
         self.entities.clear();
         self.entities.push(Entity::new(body, Transfer::Identity));
-        self.through = 1;
+        self.first_active = 1;
         self.header.clear();
         self.header_lines = 0;
         self.finished = false;
         self.body_len = 0;
     }
 
-    /// A line without its end (`line_end`), or plain bytes.
+    /// Processes a line without its line end (`line_end`), or raw bytes.
     pub(super) fn deliver(&mut self, s: &mut Scope<'_, '_>, data: &[u8], line_end: bool) {
         self.deliver_to(s, 0, data, line_end);
     }
 
     fn deliver_to(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        let level = self.sink(level, data);
+        let level = self.target_level(level, data);
         let e = &mut self.entities[level];
         if e.end {
             if e.kind != Kind::Multipart {
@@ -145,9 +145,9 @@ impl Message {
             self.body(s, level, data, line_end);
             let e = &mut self.entities[level];
             if level == 0 && e.content_length > 0 {
-                e.lacks -= len + if line_end { 2 } else { 0 };
-                if e.lacks <= 0 {
-                    s.feed.plain = 0;
+                e.remaining -= len + if line_end { 2 } else { 0 };
+                if e.remaining <= 0 {
+                    s.feed.pass_through = 0;
                     self.end_of_data(s, level);
                 }
             }
@@ -156,10 +156,10 @@ impl Message {
         } else if e.content_length >= 0 {
             self.body(s, level, data, false);
             let e = &mut self.entities[level];
-            e.lacks -= len;
-            if e.lacks <= 0 {
-                s.feed.plain = 0;
-                s.feed.delivery = -1;
+            e.remaining -= len;
+            if e.remaining <= 0 {
+                s.feed.pass_through = 0;
+                s.feed.body_remaining = -1;
                 self.end_of_data(s, level);
             }
         } else {
@@ -167,16 +167,16 @@ impl Message {
         }
     }
 
-    /// The level that has to do with a line or bytes which arrive at this one: those above only look
-    /// for their boundaries. However deep parts lie, a line costs them little.
+    /// Returns the level that processes a line or bytes delivered at `level`. The levels in between would only search
+    /// their boundaries; skipping them keeps lines of deeply nested parts cheap.
     #[inline]
-    fn sink(&self, level: usize, data: &[u8]) -> usize {
+    fn target_level(&self, level: usize, data: &[u8]) -> usize {
         // The message itself counts its missing bytes.
         if level == 0 {
             return level;
         }
         let may_end = data.starts_with(b"--");
-        let mut level = if may_end { level } else { level.max(self.through) };
+        let mut level = if may_end { level } else { level.max(self.first_active) };
         while level + 1 < self.entities.len()
             && let Some(e) = self.entities.get(level)
             && !(e.end || e.in_header || e.compressed || e.kind == Kind::Leaf)
@@ -187,47 +187,47 @@ impl Message {
         level
     }
 
-    /// A line or bytes of a chunked body (RFC 9112 section 7.1).
+    /// Processes a line or bytes of a chunked body (RFC 9112 section 7.1).
     fn chunk(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8]) {
         let e = &mut self.entities[level];
         match e.chunked {
             Chunked::Size => {
-                e.lacks = super::message::number(data, 16).unwrap_or_else(|| {
+                e.remaining = super::message::number(data, 16).unwrap_or_else(|| {
                     s.weird("HTTP_bad_chunk_size", data);
                     0
                 });
-                if e.lacks > 0 {
+                if e.remaining > 0 {
                     e.chunked = Chunked::Data;
-                    s.feed.plain = e.lacks;
+                    s.feed.pass_through = e.remaining;
                 } else {
                     e.in_header = true;
                     e.chunked = Chunked::Trailer;
                 }
             }
             Chunked::Data => {
-                e.lacks -= data.len() as i64;
-                if e.lacks <= 0 {
-                    s.feed.plain = 0;
+                e.remaining -= data.len() as i64;
+                if e.remaining <= 0 {
+                    s.feed.pass_through = 0;
                     e.chunked = Chunked::DataEnd;
                 }
                 self.body(s, level, data, false);
             }
             Chunked::DataEnd => e.chunked = Chunked::Size,
-            Chunked::No | Chunked::BeforeBody | Chunked::Trailer | Chunked::Over => {}
+            Chunked::No | Chunked::BeforeBody | Chunked::Trailer | Chunked::Done => {}
         }
     }
 
     fn body(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        // A compressed part of a compressed body is not decompressed again: each level could
+        // A compressed part of a compressed body is not decompressed again, because each level could
         // multiply the size by a thousand.
         let (outer, inner) = self.entities[..=level].split_at(level);
         if !inner[0].compressed || outer.iter().any(|e| e.compressed) {
             self.plain_body(s, level, data, line_end);
             return;
         }
-        let known = self.entities[level].inflate.take();
-        let mut inflate = known.unwrap_or_else(|| {
-            // An analyzer of its own, in Zeek's numbers.
+        let current = self.entities[level].inflate.take();
+        let mut inflate = current.unwrap_or_else(|| {
+            // Zeek has a separate analyzer for decompression, which takes an analyzer ID.
             s.cx.skip_aids(1);
             Box::new(Inflate::new())
         });
@@ -273,7 +273,7 @@ impl Message {
             }
         }
         if self.entities[level].kind != Kind::Leaf {
-            // Text before the first and behind the last boundary is ignored.
+            // Text before the first and after the last boundary is ignored.
             if self.entities.len() > level + 1 {
                 self.deliver_to(s, level + 1, data, line_end);
             }
@@ -302,7 +302,9 @@ impl Message {
                 if self.header_lines == 0 {
                     s.illegal(Fault::LeadingBlank);
                     self.new_header(s, level, skip_blanks(line));
-                } else if self.header.len() >= s.cx.env.most("MIME::max_header_bytes", MAX_FOLDED) {
+                } else if self.header.len()
+                    >= s.cx.env.limit_setting("MIME::max_header_bytes", MAX_FOLDED)
+                {
                     let addl = self.header.len().to_string();
                     super::limit_reached(s.cx, "exceeded_mime_max_header_bytes", &addl);
                 } else {
@@ -336,21 +338,21 @@ impl Message {
         }
     }
 
-    /// The header is complete: finds out how the body is delimited (RFC 9112 section 6).
+    /// Determines at the end of the header how the body is delimited (RFC 9112 section 6).
     fn all_headers(&mut self, s: &mut Scope<'_, '_>, level: usize) {
         if self.is_in_multipart(level) {
-            // Lone CR and LF in a part are content.
+            // A lone CR or LF in a part is content.
             s.feed.crlf_only = true;
         }
         let e = &mut self.entities[level];
         if e.content_length >= 0 {
-            s.feed.delivery = e.content_length;
+            s.feed.body_remaining = e.content_length;
         }
         if e.chunked != Chunked::Trailer {
             e.raise_headers(s);
         }
         if e.chunked == Chunked::Trailer {
-            e.chunked = Chunked::Over;
+            e.chunked = Chunked::Done;
             self.end_of_data(s, level);
         } else if e.body == Body::Never {
             self.end_of_data(s, level);
@@ -359,22 +361,22 @@ impl Message {
                 s.weird("HTTP_chunked_transfer_for_multipart_message", b"");
             }
             if level == 0 && e.content_length > 0 {
-                e.lacks = e.content_length;
+                e.remaining = e.content_length;
             } else if level == 0 && e.content_length == 0 {
                 self.end_of_data(s, level);
             }
         } else if e.chunked != Chunked::No {
             e.chunked = Chunked::Size;
         } else if e.content_length > 0 {
-            e.lacks = e.content_length;
-            s.feed.plain = e.content_length;
+            e.remaining = e.content_length;
+            s.feed.pass_through = e.content_length;
             if s.cx.env.setting("skip_http_data", 0) != 0 {
                 e.skip();
             }
         } else if e.content_length == 0 {
             self.end_of_data(s, level);
-        } else if s.facts.connection_close || e.compressed {
-            s.feed.plain = TO_THE_END;
+        } else if s.session.connection_close || e.compressed {
+            s.feed.pass_through = UNTIL_CLOSE;
         } else if e.body != Body::Always {
             self.end_of_data(s, level);
         }
@@ -389,13 +391,13 @@ impl Message {
     }
 
     fn begin_child(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        if level >= s.cx.env.most("MIME::max_depth", MAX_DEPTH) {
+        if level >= s.cx.env.limit_setting("MIME::max_depth", MAX_DEPTH) {
             super::limit_reached(s.cx, "exceeded_mime_max_depth", &level.to_string());
             return;
         }
         let Entity { transfer, compressed, .. } = self.entities[level];
-        if level > 0 && self.through == level && !compressed {
-            self.through = level + 1;
+        if level > 0 && self.first_active == level && !compressed {
+            self.first_active = level + 1;
         }
         self.entities.push(Entity::new(Body::Always, transfer));
         s.begin_entity();
@@ -405,7 +407,7 @@ impl Message {
         if self.entities.len() > level + 1 {
             self.end_of_data(s, level + 1);
             self.entities.truncate(level + 1);
-            self.through = self.through.min(level.max(1));
+            self.first_active = self.first_active.min(level.max(1));
         }
     }
 
@@ -436,7 +438,7 @@ impl Message {
         s.cx.report(s.exchanges, |c| HttpEndEntity { c, is_orig });
         if level == 0 {
             self.body_len += self.entities[0].body_len;
-            self.done(s, Ending::Normal);
+            self.finish(s, Ending::Normal);
             return;
         }
         if self.is_in_multipart(level) {
@@ -445,8 +447,8 @@ impl Message {
         self.entities[level].end_file(s);
     }
 
-    /// Ends the message, wherever it is.
-    pub(super) fn done(&mut self, s: &mut Scope<'_, '_>, ending: Ending) {
+    /// Ends the message in any state.
+    pub(super) fn finish(&mut self, s: &mut Scope<'_, '_>, ending: Ending) {
         if self.finished {
             return;
         }
@@ -459,8 +461,8 @@ impl Message {
             is_orig,
             stat: MessageStat {
                 start: self.start,
-                interrupted: ending.interrupts(),
-                finish_msg: ending.words(),
+                interrupted: ending.is_interrupted(),
+                finish_msg: ending.description(),
                 body_length: self.body_len,
                 content_gap_length: self.gap_len,
                 header_length: self.header_len,
@@ -468,38 +470,38 @@ impl Message {
         });
     }
 
-    /// The rest of the current entity is counted, and not delivered.
+    /// Skips the rest of the current entity: it is counted, but not delivered.
     pub(super) fn skip(&mut self) {
         if let Some(level) = self.entities.iter().rposition(|e| !e.end) {
-            // Parts behind it have ended.
+            // The parts after it have ended.
             self.entities.truncate(level + 1);
-            self.through = self.through.min(level.max(1));
+            self.first_active = self.first_active.min(level.max(1));
             self.entities[level].skip();
         }
     }
 
-    /// `len` bytes are missing. Returns whether they are within the body, so that parsing can
+    /// Processes a gap of `len` bytes. Returns whether it is within the body, so that parsing can
     /// continue.
     pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {
         let level = self.entities.iter().rposition(|e| !e.end).unwrap_or(0);
         let within = level + 1 < self.entities.len();
         let e = &mut self.entities[level];
-        // What parts took is not counted at the levels above.
+        // Bytes of parts are not counted in the enclosing entities.
         if e.body_len == 0 && !within {
             return false;
         }
         self.gap_len += len;
         e.file_gap(s, len);
-        let within = i64::try_from(len).ok().filter(|len| *len <= e.lacks);
+        let within = i64::try_from(len).ok().filter(|len| *len <= e.remaining);
         let counted = match e.chunked {
             Chunked::No => e.content_length >= 0,
             state => state == Chunked::Data,
         };
-        let Some(gone) = within.filter(|_| counted) else { return false };
+        let Some(missing) = within.filter(|_| counted) else { return false };
         e.body_len += len;
-        e.lacks -= gone;
-        s.feed.plain = e.lacks;
-        if e.lacks == 0 {
+        e.remaining -= missing;
+        s.feed.pass_through = e.remaining;
+        if e.remaining == 0 {
             if e.chunked == Chunked::Data {
                 e.chunked = Chunked::DataEnd;
             } else {

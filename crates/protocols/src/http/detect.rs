@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak HTTP.
+//! Detection rules of HTTP.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;

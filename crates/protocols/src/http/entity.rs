@@ -1,4 +1,4 @@
-//! An entity: the message itself or a part of a multipart one, and how far it is read.
+//! An entity: the message itself or a part of a multipart body, and its parser state.
 
 use gannet_base::Uid;
 use gannet_files::FileId;
@@ -7,17 +7,18 @@ use super::coding::Inflate;
 use super::field::Headers;
 use crate::support::mime::Base64;
 
-/// Whether a message has a body when its header does not say.
+/// Whether a message has a body if its header does not declare one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// It has none whatever the header says.
+    /// It never has a body, regardless of the header.
     Never,
-    /// It has one only if the header says so.
-    IfTold,
-    /// It has one, until the connection ends if need be.
+    /// It has a body only if the header declares one.
+    IfDeclared,
+    /// It has a body, up to the end of the connection without a declared length.
     Always,
 }
 
+/// The content of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Multipart,
@@ -25,24 +26,26 @@ pub(super) enum Kind {
     Leaf,
 }
 
+/// State of the chunked coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunked {
+    /// The body is not chunked.
     No,
     BeforeBody,
     Size,
     Data,
     DataEnd,
     Trailer,
-    Over,
+    Done,
 }
 
-/// How content is transferred. Those from base64 on need something when a body begins.
+/// Content transfer encoding. The variants from `Base64` on need an action at the start of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Transfer {
     Identity,
     QuotedPrintable,
     Base64,
-    /// A script skips the content.
+    /// The content is skipped at the request of a script.
     Skipped,
 }
 
@@ -50,15 +53,15 @@ pub(super) enum Transfer {
 #[derive(Debug)]
 pub(super) struct BodyFile {
     pub(super) id: FileId,
-    /// The exchange whose row names it.
+    /// Number of the exchange whose row lists it.
     pub(super) exchange: Option<u64>,
-    /// Its type is set.
-    pub(super) typed: bool,
-    /// Other responses may bring more of it: only time, or its last byte, ends it.
+    /// Its type was reported.
+    pub(super) type_reported: bool,
+    /// Other responses may continue it: it ends only by a timeout or with its last byte.
     pub(super) shared: bool,
 }
 
-/// A message, or a part of a multipart one.
+/// A message, or a part of a multipart body.
 pub(super) struct Entity {
     pub(super) in_header: bool,
     pub(super) end: bool,
@@ -67,36 +70,36 @@ pub(super) struct Entity {
     pub(super) transfer: Transfer,
     pub(super) base64: Option<Box<Base64>>,
     pub(super) chunked: Chunked,
-    /// Stated length of the body; negative if not stated.
+    /// Declared length of the body in bytes; negative if missing.
     pub(super) content_length: i64,
-    /// Length of the stated range; negative if not stated.
+    /// Length of the declared range in bytes; negative if missing.
     pub(super) range_len: i64,
-    /// Remaining bytes of the body, or of the current chunk.
-    pub(super) lacks: i64,
+    /// Number of remaining bytes of the body, or of the current chunk.
+    pub(super) remaining: i64,
     pub(super) body: Body,
-    /// Bytes of body so far, uncompressed, gaps counted; but for the message itself, without those that
-    /// only passed on their way to a part.
+    /// Uncompressed length of the body so far in bytes, including gaps. Except for the message itself, bytes that were
+    /// delivered to a part may be missing.
     pub(super) body_len: u64,
     /// The body is compressed.
     pub(super) compressed: bool,
     pub(super) inflate: Option<Box<Inflate>>,
-    /// This is a range of a larger file.
+    /// The body is a range of a larger file.
     pub(super) partial: bool,
-    /// Where in that file the next byte belongs.
+    /// Offset of the next byte in that file.
     pub(super) offset: u64,
-    /// Size of that file; not positive if not stated.
+    /// Size of that file in bytes; not positive if missing.
     pub(super) total: i64,
-    /// The file's size must still be set.
+    /// The size of the file has not been reported yet.
     pub(super) reports_size: bool,
     pub(super) expect_continue: bool,
     pub(super) file: Option<BodyFile>,
-    /// Name of its file, which stays when more comes after the file's end.
+    /// Identifier of its file, which more data after the end of the file reuses.
     pub(super) fuid: Option<Uid>,
-    /// The name and exchange of its complete file: a gap behind that belongs to another file of this name.
+    /// Identifier and exchange of its complete file: a gap after it belongs to another file with this identifier.
     pub(super) complete: Option<(Uid, u64)>,
-    /// A line end that is content only if more content follows.
-    pub(super) line_end_waits: bool,
-    /// The header, where a listener wants all of it.
+    /// A line end is pending, which is content only if more content follows.
+    pub(super) line_end_deferred: bool,
+    /// The whole header, if an event of it has a listener.
     pub(super) headers: Option<Box<Headers>>,
 }
 
@@ -112,7 +115,7 @@ impl Entity {
             chunked: Chunked::No,
             content_length: -1,
             range_len: -1,
-            lacks: 0,
+            remaining: 0,
             body,
             body_len: 0,
             compressed: false,
@@ -125,12 +128,12 @@ impl Entity {
             file: None,
             fuid: None,
             complete: None,
-            line_end_waits: false,
+            line_end_deferred: false,
             headers: None,
         }
     }
 
-    /// The kind of a line within it.
+    /// Whether a line of the body is a boundary.
     #[inline]
     pub(super) fn delimiter(&self, line: &[u8]) -> Delimiter {
         let boundary = self.boundary.as_ref().filter(|_| self.kind == Kind::Multipart);
@@ -141,7 +144,7 @@ impl Entity {
         }
     }
 
-    /// The body begins.
+    /// Prepares the decoder at the start of the body.
     pub(super) fn begin_body(&mut self) {
         if self.transfer >= Transfer::Base64 {
             self.begin_coded_body();
@@ -157,7 +160,7 @@ impl Entity {
         }
     }
 
-    /// Its content is skipped from now on, and no part of it begins.
+    /// Skips the rest of the content, and starts no further parts.
     pub(super) fn skip(&mut self) {
         self.transfer = Transfer::Skipped;
         self.base64 = None;
@@ -167,10 +170,13 @@ impl Entity {
     }
 }
 
-/// The kind of a line within a multipart body.
+/// Kind of a line within a multipart body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delimiter {
+    /// A line of a part.
     None,
+    /// The boundary before another part.
     Next,
+    /// The final boundary.
     Last,
 }

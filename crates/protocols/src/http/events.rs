@@ -10,35 +10,35 @@ use crate::support::mime::events::HeaderRec;
 use crate::support::text::UpperCase;
 
 gannet_event::record! {
-    /// How a message ended.
+    /// Statistics of a message.
     #[derive(Clone, Copy, Debug)]
     pub struct MessageStat = "http_message_stat" {
-        /// When the request or status line was seen.
+        /// Time of the request or status line.
         start: Time = "start",
-        /// Whether the message ended before its own end.
+        /// Whether the message is incomplete.
         interrupted: bool = "interrupted",
-        /// How it ended, in words.
+        /// Description of how the message ended.
         finish_msg: &'static str = "finish_msg",
-        /// Bytes of the body, uncompressed.
+        /// Length of the uncompressed body, in bytes.
         body_length: u64 = "body_length",
-        /// Bytes of the body that were not captured.
+        /// Number of bytes of the body that were not captured.
         content_gap_length: u64 = "content_gap_length",
-        /// Bytes of the header.
+        /// Length of the header, in bytes.
         header_length: u64 = "header_length",
     }
 }
 
 gannet_event::record! {
-    /// What an HTTP connection carried.
+    /// Statistics of an HTTP connection.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct Stats = "http_stats_rec" {
-        /// Request lines.
+        /// Number of request lines.
         num_requests: u64 = "num_requests",
-        /// Status lines.
+        /// Number of status lines.
         num_replies: u64 = "num_replies",
-        /// The version of the last request; 0 without one.
+        /// Version of the last request; 0 without a request.
         request_version: f64 = "request_version",
-        /// The version of the last response; 0 without one.
+        /// Version of the last response; 0 without a response.
         reply_version: f64 = "reply_version",
     }
 }
@@ -46,21 +46,21 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Http);
 
-    /// A connection that an analyzer of HTTP followed is over.
+    /// A connection with an HTTP analyzer ends.
     pub struct HttpStats = "http_stats", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// What it carried.
+        /// Statistics of the connection.
         stats: Stats = "stats",
     }
 
-    /// A message is not as it should be.
+    /// A message violates the protocol.
     pub struct HttpEvent<'a> = "http_event", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The kind of the fault.
+        /// Type of the error.
         event_type: &'a str = "event_type",
-        /// The fault.
+        /// Detail of the error.
         detail: &'a [u8] = "detail",
     }
 
@@ -100,7 +100,7 @@ gannet_event::events! {
         original_name: FieldName<'a> = "original_name",
         /// The field's name in upper case.
         name: UpperCase<'a> = "name",
-        /// Its value.
+        /// Value of the field.
         value: &'a [u8] = "value",
     }
 
@@ -120,9 +120,9 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sends it.
         is_orig: bool = "is_orig",
-        /// The type in upper case; `TEXT` where the header has none.
+        /// The type in upper case; `TEXT` if the header has none.
         ty: &'a [u8] = "ty",
-        /// The subtype in upper case; `PLAIN` where the header has none.
+        /// The subtype in upper case; `PLAIN` if the header has none.
         subty: &'a [u8] = "subty",
     }
 
@@ -142,13 +142,13 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// Content of a body, after its transfer coding and compression are undone.
+    /// Content of a body, after transfer and content codings were decoded.
     pub struct HttpEntityData<'a> = "http_entity_data", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Its length in bytes.
+        /// Length of the content, in bytes.
         length: u64 = "length",
         /// The content.
         data: &'a [u8] = "data",
@@ -160,7 +160,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Result.
+        /// Statistics of the message.
         stat: MessageStat = "stat",
     }
 
@@ -172,7 +172,7 @@ gannet_event::events! {
         protocol: &'a [u8] = "protocol",
     }
 
-    /// A body, or a part of one, begins as a file, or continues one.
+    /// A body, or a part of one, starts or continues a file.
     pub struct HttpFile<'a> = "gannet::http_file", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -180,13 +180,13 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Number of the exchange within the connection, from 1.
         trans_depth: u64 = "trans_depth",
-        /// The file's name in the logs, if it is analyzed.
+        /// Identifier of the file in the logs, if it is analyzed.
         fuid: Option<Uid> = "fuid",
-        /// Its own name, if stated.
+        /// Name of the file, if the header has one.
         filename: Option<&'a [u8]> = "filename",
     }
 
-    /// The type of such a file is known.
+    /// The MIME type of such a file is known.
     pub struct HttpFileType = "gannet::http_file_type", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -194,11 +194,11 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Number of the exchange within the connection, from 1.
         trans_depth: u64 = "trans_depth",
-        /// The type.
+        /// The MIME type.
         mime_type: &'static str = "mime_type",
     }
 
-    /// A request has its response, or nothing more of them is awaited.
+    /// An exchange is complete: the response has ended, or is not expected any more.
     pub struct HttpExchange<'a> = "gannet::http_exchange", opt_in {
         /// The connection.
         c: Connection = "c",

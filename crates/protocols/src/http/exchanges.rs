@@ -1,6 +1,6 @@
-//! Requests joined with their responses: which exchange an event belongs to.
+//! Joins requests and responses to exchanges, and assigns events to them.
 //!
-//! [`Exchanges`] hear the events of a connection, keep what files need of each exchange, and pass the event on to the
+//! [`Exchanges`] receive the events of a connection, store what files need of each exchange, and pass the event on to the
 //! [rows](Rows) of its exchange.
 
 use gannet_base::ConnId;
@@ -25,7 +25,7 @@ use super::state::Exchange;
 use super::state::Exchanges;
 use super::state::Rows;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::websocket::events::WebsocketUpgrade;
 
@@ -45,7 +45,7 @@ impl Exchange {
         }
     }
 
-    /// Sets what a header field of the request says.
+    /// Stores a header field of the request.
     #[inline]
     fn request_header(&mut self, field: Field, value: &[u8]) {
         match field {
@@ -56,7 +56,7 @@ impl Exchange {
         }
     }
 
-    /// Sets a header field of the open entity.
+    /// Stores a header field of the current entity.
     #[inline]
     fn entity_header(&mut self, cx: &mut Context<'_>, field: Field, value: &[u8]) {
         let Some(entity) = &mut self.entity else {
@@ -73,9 +73,9 @@ impl Exchange {
         }
     }
 
-    /// Nothing more of it will come.
+    /// Reports the completed exchange, which is logged.
     #[inline]
-    fn over(&mut self, cx: &mut Context<'_>) {
+    fn complete(&mut self, cx: &mut Context<'_>) {
         let Self { depth, host, uri, user_agent, rows, .. } = self;
         cx.report(rows, |c| HttpExchange {
             c,
@@ -87,7 +87,7 @@ impl Exchange {
     }
 }
 
-fn informational(code: u16) -> bool {
+fn is_informational(code: u16) -> bool {
     (100..200).contains(&code)
 }
 
@@ -101,13 +101,13 @@ impl Exchanges {
         self.pending.iter().position(|e| e.number == number)
     }
 
-    /// The exchange of the current request or response; created if there is none.
-    fn at(&mut self, cx: &Context<'_>, from: Dir) -> &mut Exchange {
+    /// Returns the exchange of the current request or response; creates it if necessary.
+    fn exchange(&mut self, cx: &Context<'_>, from: Dir) -> &mut Exchange {
         let number = if from.is_orig() { self.request } else { self.response };
         let i = self.index(number).unwrap_or_else(|| {
             self.depth += 1;
             if self.pending.is_empty() {
-                // Mostly one at a time: no room for more than that.
+                // Usually one at a time: reserve no more capacity.
                 self.pending.reserve_exact(1);
             }
             self.pending.push(Exchange::new(number, self.depth, Rows::new(cx)));
@@ -123,29 +123,29 @@ impl Exchanges {
     }
 
     #[cold]
-    fn all_before_current_are_over(&mut self, cx: &mut Context<'_>) {
+    fn complete_all_before_current(&mut self, cx: &mut Context<'_>) {
         let addl = format!("{} > {}", self.pending.len(), cx.env.pending.of(Tag::Http));
         super::limit_reached(cx, "HTTP_excessive_pipelining", &addl);
         self.response = self.response.max(1);
         let waiting = self.response..self.request;
         self.pending.retain_mut(|e| {
-            let due = waiting.contains(&e.number);
-            if due {
-                e.over(cx);
+            let is_complete = waiting.contains(&e.number);
+            if is_complete {
+                e.complete(cx);
             }
-            !due
+            !is_complete
         });
         self.response = self.response.max(self.request);
     }
 
-    /// The connection is over, and with it what still waits.
+    /// Completes all pending exchanges at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         for mut e in self.pending.drain(..).filter(|e| e.number != 0) {
-            e.over(cx);
+            e.complete(cx);
         }
     }
 
-    /// The exchange that the last event was about.
+    /// Number (`depth`) of the exchange of the last event.
     pub(super) fn current(&self) -> u64 {
         self.current
     }
@@ -155,8 +155,8 @@ impl Exchanges {
         self.by_depth(self.current)?.entity.as_mut()?.as_mut()
     }
 
-    /// Whether the current request asks for a range.
-    pub(super) fn asks_for_range(&mut self) -> bool {
+    /// Whether the current request is a range request.
+    pub(super) fn requests_range(&mut self) -> bool {
         let depth = self.current;
         self.by_depth(depth).is_some_and(|e| e.range_request)
     }
@@ -187,77 +187,77 @@ impl Exchanges {
     }
 }
 
-impl Hear<HttpRequest<'_>> for Exchanges {
+impl OnEvent<HttpRequest<'_>> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
         if self.request < self.response {
             cx.weird("HTTP_response_before_request", "", None);
             self.request = self.response;
         }
         if self.pending.len() > cx.env.pending.of(Tag::Http) {
-            self.all_before_current_are_over(cx);
+            self.complete_all_before_current(cx);
         }
         self.request += 1;
         self.handshake = None;
-        self.at(cx, Dir::Orig).uri = Some(event.unescaped_uri.into());
+        self.exchange(cx, Dir::Orig).uri = Some(event.unescaped_uri.into());
         cx.conn.note_table(self.pending.len());
-        self.at(cx, Dir::Orig).rows.hear(cx, event);
+        self.exchange(cx, Dir::Orig).rows.on_event(cx, event);
     }
 }
 
-impl Hear<HttpReply<'_>> for Exchanges {
+impl OnEvent<HttpReply<'_>> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
         // After an informational response the final one belongs to the same request.
-        let waits = self
+        let continues = self
             .index(self.response)
-            .is_some_and(|i| self.pending[i].code.is_none_or(informational));
-        if !waits {
+            .is_some_and(|i| self.pending[i].code.is_none_or(is_informational));
+        if !continues {
             self.response += 1;
         }
-        let e = self.at(cx, Dir::Resp);
+        let e = self.exchange(cx, Dir::Resp);
         e.code = Some(event.code);
-        e.rows.hear(cx, event);
+        e.rows.on_event(cx, event);
     }
 }
 
-impl Hear<HttpBeginEntity> for Exchanges {
+impl OnEvent<HttpBeginEntity> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpBeginEntity) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpBeginEntity) {
         let from = side(event.is_orig);
-        let e = self.at(cx, from);
+        let e = self.exchange(cx, from);
         e.entities[from.index()] += 1;
         e.entity = Some(None);
     }
 }
 
-impl Hear<HttpEndEntity> for Exchanges {
+impl OnEvent<HttpEndEntity> for Exchanges {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &HttpEndEntity) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &HttpEndEntity) {
         if let Some(e) = self.by_depth(self.current) {
             e.entity = None;
         }
     }
 }
 
-impl Hear<HttpHeader<'_>> for Exchanges {
+impl OnEvent<HttpHeader<'_>> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
         let field = event.original_name.field;
-        let e = self.at(cx, side(event.is_orig));
-        e.rows.hear(cx, event);
+        let e = self.exchange(cx, side(event.is_orig));
+        e.rows.on_event(cx, event);
         if event.is_orig {
             e.request_header(field, event.value);
         }
         e.entity_header(cx, field, event.value);
         if field == Field::WebSocket {
-            self.handshake.get_or_insert_default().hear(cx, event);
+            self.handshake.get_or_insert_default().on_event(cx, event);
         }
     }
 }
 
-impl Hear<HttpConnectionUpgrade<'_>> for Exchanges {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpConnectionUpgrade<'_>) {
+impl OnEvent<HttpConnectionUpgrade<'_>> for Exchanges {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpConnectionUpgrade<'_>) {
         if !event.protocol.eq_ignore_ascii_case(b"websocket") {
             return;
         }
@@ -273,31 +273,31 @@ impl Hear<HttpConnectionUpgrade<'_>> for Exchanges {
     }
 }
 
-impl Hear<HttpMessageDone> for Exchanges {
+impl OnEvent<HttpMessageDone> for Exchanges {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpMessageDone) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpMessageDone) {
         let number = self.response;
-        let e = self.at(cx, side(event.is_orig));
-        e.rows.hear(cx, event);
-        let last = !event.is_orig && !e.code.is_some_and(informational);
-        if last && let Some(i) = self.index(number) {
-            self.pending.remove(i).over(cx);
+        let e = self.exchange(cx, side(event.is_orig));
+        e.rows.on_event(cx, event);
+        let is_final = !event.is_orig && !e.code.is_some_and(is_informational);
+        if is_final && let Some(i) = self.index(number) {
+            self.pending.remove(i).complete(cx);
         }
     }
 }
 
-impl Hear<HttpFile<'_>> for Exchanges {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpFile<'_>) {
+impl OnEvent<HttpFile<'_>> for Exchanges {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpFile<'_>) {
         if let Some(e) = self.by_depth(event.trans_depth) {
-            e.rows.hear(cx, event);
+            e.rows.on_event(cx, event);
         }
     }
 }
 
-impl Hear<HttpFileType> for Exchanges {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpFileType) {
+impl OnEvent<HttpFileType> for Exchanges {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpFileType) {
         if let Some(e) = self.by_depth(event.trans_depth) {
-            e.rows.hear(cx, event);
+            e.rows.on_event(cx, event);
         }
     }
 }

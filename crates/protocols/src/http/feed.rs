@@ -1,55 +1,55 @@
-//! One direction's bytes, split into lines or passed through.
+//! Splits the bytes of one direction into lines, or passes them through.
 
 use memchr::memchr;
 use memchr::memchr2;
 use memchr::memmem;
 
-/// Longest line that is kept waiting for its end, in bytes.
+/// Maximum length of a line in bytes; a longer line is split.
 pub(super) const MAX_LINE: usize = (16 << 20) - 100;
 
-/// A line: within one chunk it is borrowed, over several it was put together.
+/// A line: borrowed if it is within one chunk, and otherwise joined from several chunks.
 pub(super) enum Text<'d> {
     /// Part of the current chunk.
     Borrowed(&'d [u8]),
-    /// Put together; give the buffer back with [`Feed::recycle`].
+    /// Joined from several chunks; [`Feed::recycle`] takes the buffer back.
     Joined(Vec<u8>),
 }
 
-/// Weirds of line ends, to be reported by the caller.
+/// Weirds of line ends, which the caller reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PacketWeird {
+pub(super) struct LineWeirds {
     /// A line ended with CR alone.
     pub(super) lone_cr: bool,
     /// A line was longer than [`MAX_LINE`].
     pub(super) too_long: bool,
 }
 
-/// How the bytes of one direction are to be cut.
+/// Splitter of the bytes of one direction.
 ///
-/// HTTP switches between lines and counted bytes as it goes, and parts of a multipart body know
-/// CR LF as the only line end, so that lone CR and LF stay content.
+/// HTTP switches between lines and counted bytes, and in parts of a multipart body
+/// CR LF is the only line end, so that a lone CR or LF remains content.
 #[derive(Debug)]
 pub(super) struct Feed {
     partial: Vec<u8>,
-    /// The last line ended with CR: a LF that follows belongs to it.
+    /// The last line ended with CR: if LF follows, it belongs to the line end.
     after_cr: bool,
     /// Only CR LF ends a line.
     pub(super) crlf_only: bool,
-    /// Nothing further is wanted.
+    /// The rest of the stream is ignored.
     pub(super) skip: bool,
-    /// There is no cutting any more: chunks come as they are.
-    pub(super) raw: bool,
-    /// Bytes to hand through plain before lines begin again.
-    pub(super) plain: i64,
-    /// Remaining bytes of the current body, by its header; negative if not stated. Identifies a
-    /// last line without an end.
-    pub(super) delivery: i64,
-    /// The byte after the current line, if it is known.
+    /// Chunks are passed on without splitting.
+    pub(super) unsplit: bool,
+    /// Number of bytes to pass through before the next line.
+    pub(super) pass_through: i64,
+    /// Remaining bytes of the current body according to its header; negative if not declared. Used to detect a
+    /// last line without a line end.
+    pub(super) body_remaining: i64,
+    /// The byte after the current line, if known.
     pub(super) peek: Option<u8>,
-    /// It is known only if the next line has arrived as a whole, as events show it.
+    /// `peek` is set only if the next line is complete, as the order of events requires.
     pub(super) whole_lines: bool,
-    /// Weirds since the last call.
-    pub(super) odd: PacketWeird,
+    /// Weirds since the caller last reported them.
+    pub(super) weirds: LineWeirds,
 }
 
 impl Default for Feed {
@@ -59,18 +59,18 @@ impl Default for Feed {
             after_cr: false,
             crlf_only: false,
             skip: false,
-            raw: false,
-            plain: 0,
-            delivery: -1,
+            unsplit: false,
+            pass_through: 0,
+            body_remaining: -1,
             peek: None,
             whole_lines: false,
-            odd: PacketWeird::default(),
+            weirds: LineWeirds::default(),
         }
     }
 }
 
 impl Feed {
-    /// Whether the beginning of a line waits for its end.
+    /// Whether an incomplete line is buffered.
     pub(super) fn has_partial(&self) -> bool {
         !self.partial.is_empty()
     }
@@ -80,34 +80,34 @@ impl Feed {
         std::mem::take(&mut self.partial)
     }
 
-    /// Skips the LF of a CR LF that was cut in two. Call before anything else with a chunk.
+    /// Skips the LF of a CR LF that is split between two chunks. Must be called first for each chunk.
     pub(super) fn skip_lf(&mut self, data: &mut &[u8]) {
         if self.after_cr
             && let Some((&first, rest)) = data.split_first()
         {
             self.after_cr = false;
-            if first == b'\n' && self.crlf_only && self.plain > 0 {
-                // Since then CR ends no line any more: this is content.
+            if first == b'\n' && self.crlf_only && self.pass_through > 0 {
+                // CR does not end a line any more: the LF is content.
             } else if first == b'\n' {
                 *data = rest;
-            } else if first != b'\r' && !self.crlf_only && self.plain == 0 {
-                self.odd.lone_cr = true;
+            } else if first != b'\r' && !self.crlf_only && self.pass_through == 0 {
+                self.weirds.lone_cr = true;
             }
         }
     }
 
-    /// The next line; removes it from `data`. `None` if `data` has no further line end: the rest is
-    /// stored, and `data` is empty.
+    /// Removes the next line from `data` and returns it. `None` if `data` has no further line end: the rest is
+    /// buffered, and `data` becomes empty.
     pub(super) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<Text<'d>> {
         let bytes = *data;
-        let room = MAX_LINE.saturating_sub(self.partial.len());
+        let capacity = MAX_LINE.saturating_sub(self.partial.len());
         let found =
             if self.crlf_only { self.find_crlf(bytes) } else { memchr2(b'\r', b'\n', bytes) };
-        let Some(at) = found.filter(|at| *at <= room) else {
-            if bytes.len() > room {
-                self.odd.too_long = true;
-                *data = &bytes[room..];
-                self.partial.extend_from_slice(&bytes[..room]);
+        let Some(at) = found.filter(|at| *at <= capacity) else {
+            if bytes.len() > capacity {
+                self.weirds.too_long = true;
+                *data = &bytes[capacity..];
+                self.partial.extend_from_slice(&bytes[..capacity]);
                 self.peek = None;
                 return Some(Text::Joined(std::mem::take(&mut self.partial)));
             }
@@ -116,7 +116,7 @@ impl Feed {
             return None;
         };
         let (end, next) = if self.crlf_only {
-            // `at` is the LF; its CR may be the last byte that was kept.
+            // `at` is the LF; its CR may be the last buffered byte.
             match at.checked_sub(1) {
                 Some(cr) => (cr, at + 1),
                 None => {
@@ -140,16 +140,15 @@ impl Feed {
         Some(Text::Joined(std::mem::take(&mut self.partial)))
     }
 
-    /// The lines of this side are not needed any more: drops the incomplete line, except the fact
-    /// that it exists.
-    pub(super) fn forget(&mut self) {
+    /// Discards the incomplete line if lines are not needed any more, but remembers that it exists.
+    pub(super) fn discard_partial(&mut self) {
         self.partial.truncate(1);
         self.partial.shrink_to_fit();
     }
 
-    /// Takes a line's buffer back, to be used again.
+    /// Takes the buffer of a line back for reuse.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        // Does not keep the memory of one long line for the rest of the connection.
+        // The buffer of a long line is not kept for the rest of the connection.
         if self.partial.is_empty() && buffer.capacity() <= 1 << 10 {
             buffer.clear();
             self.partial = buffer;
@@ -208,14 +207,14 @@ mod tests {
             all(&mut feed, &[b"a\nb\r\nc\r", b"\nd\re", b"\n"]),
             [b"a", b"b", b"c", b"d", b"e"]
         );
-        assert!(feed.odd.lone_cr);
+        assert!(feed.weirds.lone_cr);
     }
 
     #[test]
-    fn a_cr_that_was_cut_from_its_lf_is_not_odd() {
+    fn a_cr_split_from_its_lf_is_not_weird() {
         let mut feed = Feed::default();
         assert_eq!(all(&mut feed, &[b"a\r", b"\nb\r\n"]), [b"a", b"b"]);
-        assert_eq!(feed.odd, PacketWeird::default());
+        assert_eq!(feed.weirds, LineWeirds::default());
     }
 
     #[test]
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_known_within_a_chunk() {
+    fn the_next_byte_is_known_within_a_chunk() {
         let mut feed = Feed::default();
         let mut data: &[u8] = b"a\r\n b\r\n";
         feed.next(&mut data);
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_known_with_its_end() {
+    fn the_next_byte_is_known_with_a_complete_line() {
         for (rest, known) in [(&b" b"[..], None), (b" b\r", Some(b' ')), (b"\r\n", Some(b'\r'))] {
             let mut feed = Feed { whole_lines: true, ..Feed::default() };
             let text = [b"a\r\n", rest].concat();
@@ -249,7 +248,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_do_not_matter(text in "[ab\r\n]{0,40}", at in 0usize..40, crlf_only: bool) {
+        fn lines_do_not_depend_on_chunks(text in "[ab\r\n]{0,40}", at in 0usize..40, crlf_only: bool) {
             let bytes = text.as_bytes();
             let at = at.min(bytes.len());
             let feed = || Feed { crlf_only, ..Feed::default() };

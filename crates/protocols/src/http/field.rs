@@ -1,4 +1,4 @@
-//! Header fields by their meaning.
+//! Header fields that the analyzer interprets.
 
 use gannet_event::Arg;
 use gannet_event::Packer;
@@ -6,7 +6,7 @@ use gannet_event::Type;
 
 use crate::support::mime::MediaType;
 
-/// A header field by its meaning.
+/// Kind of a header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Authorization,
@@ -20,7 +20,7 @@ pub(super) enum Field {
     Expect,
     Host,
     Origin,
-    /// Indicates a proxy.
+    /// Any field that a proxy adds.
     Proxy,
     Range,
     Referer,
@@ -32,14 +32,14 @@ pub(super) enum Field {
     Other,
 }
 
-/// Fields of a WebSocket handshake begin with this.
+/// Prefix of the names of WebSocket handshake fields.
 pub(crate) const WEBSOCKET: &[u8] = b"sec-websocket-";
 
 impl Field {
-    /// The header of this name; case does not matter.
+    /// Returns the kind of a field by its name, in any case.
     #[inline]
-    pub(super) fn of(name: &[u8]) -> Self {
-        let is = |what: &[u8]| name.eq_ignore_ascii_case(what);
+    pub(super) fn from_name(name: &[u8]) -> Self {
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
         match name.len() {
             3 if is(b"via") => Self::Proxy,
             4 if is(b"host") => Self::Host,
@@ -74,10 +74,10 @@ impl Field {
     }
 }
 
-/// The name of a header field, and its meaning.
+/// The name and the kind of a header field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldName<'a> {
-    /// As it was sent.
+    /// The name in its original case.
     pub(crate) name: &'a [u8],
     pub(super) field: Field,
 }
@@ -90,10 +90,10 @@ impl Arg for FieldName<'_> {
     }
 }
 
-/// A header that is put together for a listener.
+/// A whole header, collected for the listener of an event.
 #[derive(Default)]
 pub(super) struct Headers {
-    /// Names and values.
+    /// Names and values of all fields, in order.
     pub(super) fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// Type and subtype in upper case.
     pub(super) content_type: Option<(Vec<u8>, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! Bodies as files.
+//! Analysis of bodies as files.
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -19,15 +19,15 @@ use crate::Env;
 use crate::Tag;
 use crate::support::mime::decode_quoted_printable;
 
-/// Bytes that go to a file at a time.
+/// Default maximum length of the data in an `http_entity_data` event, in bytes.
 const PIECE: usize = 1500;
 
-/// First byte of a key of [`Shared`](super::shared::Shared): a client, a URL and a server,
+/// First byte of a key of [`Shared`](super::shared::Shared) for a client, a URL and a server,
 const BY_URL: u8 = 0;
-/// or a connection and one of its entities.
+/// or for a connection and one of its entities.
 const BY_ENTITY: u8 = 1;
 
-/// Forgets files that have ended.
+/// Removes files of ranges that have ended.
 fn sweep(env: &mut Env, now: Time) {
     if era(env.http.swept) == era(now) {
         return;
@@ -35,38 +35,38 @@ fn sweep(env: &mut Env, now: Time) {
     env.http.swept = now;
     let mut ranges = std::mem::take(&mut env.http.ranges);
     ranges.retain(|_, range| {
-        let over = env.files.is_forgotten(range.id, now);
-        if over {
+        let is_ended = env.files.is_forgotten(range.id, now);
+        if is_ended {
             env.files.end(&mut env.logs, now, range.id);
         }
-        !over
+        !is_ended
     });
     env.http.ranges = ranges;
 }
 
 impl BodyFile {
-    /// A file begins. `fuid` is its name where it had one before; `placed` says whether bytes come
-    /// with their place in it.
+    /// Starts a file. `fuid` is its identifier if it had one before; `has_offset` is whether its data has
+    /// offsets.
     fn start(
         s: &mut Scope<'_, '_>,
         total_bytes: Option<u64>,
-        placed: bool,
+        has_offset: bool,
         fuid: &mut Option<Uid>,
     ) -> Self {
-        let shared = s.facts.reply_code == 206;
-        if !s.from.is_orig() && (shared || s.exchanges.asks_for_range()) {
-            // For contiguous bytes the connection does not matter.
-            return Self::join(s, total_bytes, placed || total_bytes.is_some(), shared);
+        let shared = s.session.reply_code == 206;
+        if !s.from.is_orig() && (shared || s.exchanges.requests_range()) {
+            // Data without offsets and size continues the file regardless of the connection.
+            return Self::join(s, total_bytes, has_offset || total_bytes.is_some(), shared);
         }
         let (id, exchange) = new_file(s, total_bytes, *fuid);
         *fuid = s.cx.env.files.fuid(id);
-        Self { id, exchange: Some(exchange), typed: false, shared: false }
+        Self { id, exchange: Some(exchange), type_reported: false, shared: false }
     }
 
-    /// Joins the reply to a range request, or a range, to the file of other ranges of the same URL
-    /// between the same two hosts, if it was a range request. A client's file of one URL keeps its
-    /// fuid. `named`: the file has a row for this connection, too; `shared`: it is a range, whose
-    /// end is not the file's.
+    /// Joins the response to a range request, or a range, to the file of other ranges of the same URL
+    /// between the same two hosts, if it was a range request. Files of the same client and URL have the same
+    /// fuid. `named` is whether the row of this connection lists the file, too; `shared` is whether the response is a range,
+    /// whose end does not end the file.
     fn join(
         s: &mut Scope<'_, '_>,
         mut total_bytes: Option<u64>,
@@ -116,31 +116,31 @@ impl BodyFile {
                 let env = &mut *s.cx.env;
                 env.files.end_if_complete(&mut env.logs, s.cx.now, id);
                 if !env.files.is_over(id) {
-                    let typed = env.files.mime_type(id).is_some();
-                    return Self { id, exchange, typed, shared };
+                    let type_reported = env.files.mime_type(id).is_some();
+                    return Self { id, exchange, type_reported, shared };
                 }
-                // There are more bytes already: this is another file, of unknown size.
+                // More bytes have already arrived: this is another file, of unknown size.
                 total_bytes = None;
             }
             s.cx.file_end(id);
         }
         let (id, exchange) = new_file(s, total_bytes, Some(name));
         s.cx.env.http.ranges.insert(key.into_boxed_slice(), RangeFile { id, uid, exchange });
-        Self { id, exchange: Some(exchange), typed: false, shared }
+        Self { id, exchange: Some(exchange), type_reported: false, shared }
     }
 
-    /// More data of a file whose row is written. If it timed out it starts again, and the current
-    /// exchange lists it again. Returns whether it continues: a complete file does not, nor one of
-    /// ranges that was dropped since.
+    /// Continues a file whose row is written with more data. A file that timed out is restarted, and the current
+    /// exchange lists it again. Returns whether the file continues: false for a complete file, and for a file of
+    /// ranges that was removed meanwhile.
     #[cold]
-    fn goes_on(&mut self, s: &mut Scope<'_, '_>) -> bool {
+    fn resume(&mut self, s: &mut Scope<'_, '_>) -> bool {
         if s.cx.env.files.is_complete(self.id) {
             return false;
         }
         let Some(fuid) = s.cx.env.files.fuid(self.id) else { return !self.shared };
         let mime_type = s.cx.env.files.mime_type(self.id);
         self.report_type(s, mime_type);
-        self.typed = false;
+        self.type_reported = false;
         let filename = s.exchanges.filename().map(|name| name.to_vec());
         s.cx.env.files.renew(self.id, s.cx.conn.uid, s.cx.conn.id, filename.clone());
         self.exchange = Some(s.exchanges.current());
@@ -150,9 +150,9 @@ impl BodyFile {
 
     fn report_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
         if let Some(mime_type) = mime_type
-            && !self.typed
+            && !self.type_reported
         {
-            self.typed = true;
+            self.type_reported = true;
             if let Some(trans_depth) = self.exchange {
                 let is_orig = s.from.is_orig();
                 s.cx.report(s.exchanges, |c| HttpFileType { c, is_orig, trans_depth, mime_type });
@@ -160,7 +160,7 @@ impl BodyFile {
         }
     }
 
-    /// The entity is over. Returns whether the file is, too. `fuid` is the name that more of it
+    /// Handles the end of the entity. Returns whether the file ends, too. `fuid` is the identifier that more data
     /// would have.
     pub(super) fn end(&mut self, s: &mut Scope<'_, '_>, fuid: &mut Option<Uid>) -> bool {
         if self.shared {
@@ -169,10 +169,10 @@ impl BodyFile {
             return false;
         }
         if s.cx.env.files.is_over(self.id) {
-            // It was complete: more of it would be another file, which is asked for.
+            // The file was complete: more data would be another file, whose handle is requested.
             *fuid = None;
             let from = s.from;
-            s.cx.raise_file_handle_of_none(Tag::Http, from);
+            s.cx.raise_handle_without_file(Tag::Http, from);
         }
         let mime_type = s.cx.env.files.detect_mime_type(self.id);
         self.report_type(s, mime_type);
@@ -181,7 +181,7 @@ impl BodyFile {
     }
 }
 
-/// The key of the current response, without the server, if its request asks for a range.
+/// Returns the key of the current response without the server, if the request is a range request.
 fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
     let conn = s.cx.conn.id;
     let mut key = Vec::with_capacity(128);
@@ -190,12 +190,12 @@ fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
     s.exchanges.range_url(conn, &mut key).then_some(key)
 }
 
-/// A response has ended that brought nothing: if a range was asked for and it is none, the file of
-/// the URL ends with it.
-pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
+/// Handles the end of an entity without a file. If it is the response to a range request, but not a range, the file of
+/// the URL ends.
+pub(super) fn end_without_file(s: &mut Scope<'_, '_>) {
     let from = s.from;
-    s.cx.raise_file_handle_of_none(Tag::Http, from);
-    let is_range = s.facts.reply_code == 206 || !s.exchanges.asks_for_range();
+    s.cx.raise_handle_without_file(Tag::Http, from);
+    let is_range = s.session.reply_code == 206 || !s.exchanges.requests_range();
     if s.from.is_orig() || s.cx.env.http.ranges.is_empty() || is_range {
         return;
     }
@@ -207,7 +207,7 @@ pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
 }
 
 fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
-    // Lent until the file has begun.
+    // Moved out until the file has started.
     let filename = s.exchanges.filename().map(std::mem::take);
     if let Some(fuid) = fuid {
         s.cx.env.files.set_next_fuid(fuid);
@@ -221,14 +221,14 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
     });
     let fuid = s.cx.env.files.fuid(id);
     s.report_file(s.from, fuid, filename.as_deref());
-    if let Some((kept, filename)) = s.exchanges.filename().zip(filename) {
-        *kept = filename;
+    if let Some((slot, filename)) = s.exchanges.filename().zip(filename) {
+        *slot = filename;
     }
     (id, s.exchanges.current())
 }
 
 impl Entity {
-    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
+    /// Decodes the transfer encoding of the content of a leaf and passes it to the file.
     pub(super) fn content(
         &mut self,
         s: &mut Scope<'_, '_>,
@@ -238,16 +238,16 @@ impl Entity {
     ) {
         match self.transfer {
             Transfer::Identity => {
-                // The last line end belongs to the boundary.
-                let waits = line_end && in_multipart;
-                let waited = std::mem::replace(&mut self.line_end_waits, waits);
-                let ends = line_end && !waits;
-                if (waited || ends) && s.cx.env.logs.events.any() {
-                    // Events have a line with its ends.
+                // The line end before a boundary belongs to the boundary.
+                let is_deferred = line_end && in_multipart;
+                let was_deferred = std::mem::replace(&mut self.line_end_deferred, is_deferred);
+                let ends = line_end && !is_deferred;
+                if (was_deferred || ends) && s.cx.env.logs.events.any() {
+                    // Events contain a line together with its line ends.
                     let end = |has: bool| if has { &b"\r\n"[..] } else { b"" };
-                    return self.submit(s, &[end(waited), data, end(ends)].concat());
+                    return self.submit(s, &[end(was_deferred), data, end(ends)].concat());
                 }
-                if waited {
+                if was_deferred {
                     self.submit(s, b"\r\n");
                 }
                 self.submit(s, data);
@@ -258,9 +258,9 @@ impl Entity {
             Transfer::Base64 => {
                 let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
                 if let Some(base64) = &mut self.base64
-                    && let Some(complaint) = base64.decode(data, &mut out)
+                    && let Some(error) = base64.decode(data, &mut out)
                 {
-                    s.cx.weird("base64_illegal_encoding", &complaint, None);
+                    s.cx.weird("base64_illegal_encoding", &error, None);
                 }
                 self.submit(s, &out);
             }
@@ -273,20 +273,20 @@ impl Entity {
         }
     }
 
-    /// The body ended: what waited for more of it.
+    /// Flushes the decoder at the end of the body.
     pub(super) fn end_of_body(&mut self, s: &mut Scope<'_, '_>) {
         if let Some(mut base64) = self.base64.take() {
             let mut out = Vec::new();
-            for complaint in base64.finish(&mut out) {
-                s.cx.weird("base64_illegal_encoding", &complaint, None);
+            for error in base64.finish(&mut out) {
+                s.cx.weird("base64_illegal_encoding", &error, None);
             }
             self.submit(s, &out);
         }
     }
 
-    /// Its file ended with it.
+    /// Ends the file of the entity.
     pub(super) fn end_file(&mut self, s: &mut Scope<'_, '_>) {
-        let Some(file) = &mut self.file else { return end_of_nothing(s) };
+        let Some(file) = &mut self.file else { return end_without_file(s) };
         let name = self.fuid.zip(file.exchange);
         if file.end(s, &mut self.fuid) {
             self.file = None;
@@ -294,7 +294,7 @@ impl Entity {
         }
     }
 
-    /// Ends the file that has the name of the current exchange, as Zeek does at the end of the connection.
+    /// As in Zeek, ends the file that belongs to the current exchange at the end of the connection.
     pub(super) fn end_late_file(&mut self, s: &mut Scope<'_, '_>) {
         let current = s.exchanges.current();
         if let Some(file) = self.file.take_if(|file| file.exchange == Some(current)) {
@@ -302,9 +302,9 @@ impl Entity {
         }
     }
 
-    /// Content, to its file.
+    /// Passes content to the file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
-        // The header may state two lengths: by one of them the file may end before the body does.
+        // With both a length and chunks in the header, the file may end before the body does.
         let ends_early = !self.partial && self.chunked != Chunked::No && self.content_length > 0;
         if !ends_early && !s.cx.env.logs.events.any() {
             return self.submit_piece(s, data);
@@ -321,18 +321,18 @@ impl Entity {
         if data.is_empty() {
             return;
         }
-        self.drop_what_is_over(s);
-        let told = if self.partial { self.total } else { self.content_length };
+        self.drop_completed_file(s);
+        let declared = if self.partial { self.total } else { self.content_length };
         // A compressed body's length is not the file's size.
-        let wanted = self.reports_size && !self.compressed;
+        let is_file_size = self.reports_size && !self.compressed;
         self.reports_size = false;
-        let total = u64::try_from(told).ok().filter(|n| *n > 0 && wanted);
-        let placed = self.partial;
+        let total = u64::try_from(declared).ok().filter(|n| *n > 0 && is_file_size);
+        let has_offset = self.partial;
         let file =
-            self.file.get_or_insert_with(|| BodyFile::start(s, total, placed, &mut self.fuid));
-        if file.shared && !file.typed {
+            self.file.get_or_insert_with(|| BodyFile::start(s, total, has_offset, &mut self.fuid));
+        if file.shared && !file.type_reported {
             // Another connection may have detected the type.
-            file.typed = s.cx.env.files.mime_type(file.id).is_some();
+            file.type_reported = s.cx.env.files.mime_type(file.id).is_some();
         }
         if self.partial {
             let (env, now) = (&mut *s.cx.env, s.cx.now);
@@ -341,25 +341,25 @@ impl Entity {
         } else {
             s.cx.file_data(file.id, data);
         }
-        if !file.typed {
+        if !file.type_reported {
             let mime_type = s.cx.env.files.mime_type(file.id);
             file.report_type(s, mime_type);
         }
     }
 
-    /// Following data belongs to another file if the current one was complete.
-    fn drop_what_is_over(&mut self, s: &mut Scope<'_, '_>) {
+    /// Drops the current file if it is complete: the following data belongs to another file.
+    fn drop_completed_file(&mut self, s: &mut Scope<'_, '_>) {
         if let Some(file) = self.file.as_mut().filter(|f| s.cx.env.files.is_over(f.id))
-            && !file.goes_on(s)
+            && !file.resume(s)
         {
             s.cx.file_end(file.id);
             self.file = None;
         }
     }
 
-    /// A part of the content is missing.
+    /// Reports missing content to the file.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
-        self.drop_what_is_over(s);
+        self.drop_completed_file(s);
         if let Some((fuid, _)) = self.complete.take_if(|of| of.1 == s.exchanges.current()) {
             self.fuid = Some(fuid);
         }

@@ -1,4 +1,4 @@
-//! Header fields that steer a message or its row.
+//! Header fields that control the parsing of a message or appear in its row.
 
 use gannet_event::TableOf;
 
@@ -24,7 +24,7 @@ use crate::support::mime::events::HeaderRec;
 use crate::support::text::UpperCase;
 
 impl Entity {
-    /// The header is complete: raises the events of all of it.
+    /// Raises the events of a complete header.
     #[inline]
     pub(super) fn raise_headers(&mut self, s: &mut Scope<'_, '_>) {
         if s.cx.wants::<HttpAllHeaders<'_>>() || s.cx.wants::<HttpContentType<'_>>() {
@@ -46,15 +46,15 @@ impl Entity {
         s.cx.raise(|c| HttpContentType { c, is_orig, ty, subty });
     }
 
-    /// A complete header line, put together from `lines` lines; `level` 0 is the message itself.
+    /// Processes a complete header line, joined from `lines` lines; `level` 0 is the message itself.
     pub(super) fn header(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8], lines: u32) {
         let Some((name, value)) = field(line) else { return };
         if level == 0 && lines > 1 {
             s.weird("HTTP_obsolete_line_folding", name);
         }
-        let field = Field::of(name);
-        // Events and rows do not have a range that is not valid.
-        let mut is_shown = true;
+        let field = Field::from_name(name);
+        // Events and rows omit an invalid range.
+        let mut is_reported = true;
         match field {
             Field::Connection => connection(s, value),
             Field::ContentEncoding => {
@@ -63,17 +63,19 @@ impl Entity {
                 self.compressed |= known.iter().any(|k| coding.eq_ignore_ascii_case(k));
             }
             Field::ContentLength => self.length(s, value),
-            Field::ContentRange if s.facts.reply_code == 206 => is_shown = self.range(s, value),
+            Field::ContentRange if s.session.reply_code == 206 => {
+                is_reported = self.range(s, value);
+            }
             Field::ContentTransferEncoding => self.content_transfer(s, value),
             Field::ContentType => self.content_type(s, value),
             Field::Expect => self.expect(s, value),
             Field::TransferEncoding => self.transfer_encoding(s, level, value),
             Field::Upgrade if !s.from.is_orig() => {
-                s.facts.upgrade_to = token(value).map_or(&b""[..], |t| t.0).to_vec();
+                s.session.upgrade_to = token(value).map_or(&b""[..], |t| t.0).to_vec();
             }
             _ => {}
         }
-        if is_shown {
+        if is_reported {
             let is_orig = s.from.is_orig();
             s.cx.report(s.exchanges, |c| HttpHeader {
                 c,
@@ -104,7 +106,7 @@ impl Entity {
         self.content_length = n;
         if self.partial && self.range_len != n {
             s.weird("HTTP_range_not_matching_len", b"");
-            // The larger one, so that nothing hides behind the smaller.
+            // Use the larger length, so that no data is missed.
             self.content_length = n.max(self.range_len);
         }
         if self.content_length == 0 && self.expect_continue {
@@ -113,9 +115,9 @@ impl Entity {
     }
 
     fn expect(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) {
-        let what = token(value).map_or(&b""[..], |t| t.0);
-        if !what.eq_ignore_ascii_case(b"100-continue") {
-            s.weird("HTTP_expect_not_100_continue", what);
+        let expectation = token(value).map_or(&b""[..], |t| t.0);
+        if !expectation.eq_ignore_ascii_case(b"100-continue") {
+            s.weird("HTTP_expect_not_100_continue", expectation);
         }
         self.expect_continue = true;
         if self.content_length == 0 {
@@ -123,7 +125,7 @@ impl Entity {
         }
     }
 
-    /// Returns whether the range is valid.
+    /// Parses a content range. Returns whether it is valid.
     fn range(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) -> bool {
         if self.chunked != Chunked::No {
             s.weird("HTTP_content_range_and_chunked", b"");
@@ -137,8 +139,8 @@ impl Entity {
         text.extend(rest.iter().copied().filter(|c| *c != b' '));
         let range = match content_range(&text) {
             Ok(range) => range,
-            Err(BadRange(name, told)) => {
-                s.weird(name, if told { &text } else { b"" });
+            Err(BadRange(name, has_detail)) => {
+                s.weird(name, if has_detail { &text } else { b"" });
                 return false;
             }
         };
@@ -165,8 +167,11 @@ impl Entity {
             s.weird("HTTP_nested_transfer_encoding_header", b"");
             return;
         }
-        let version =
-            if s.facts.request_ongoing { s.facts.request_version } else { s.facts.reply_version };
+        let version = if s.session.request_ongoing {
+            s.session.request_version
+        } else {
+            s.session.reply_version
+        };
         let Some((coding, rest)) = token(value) else { return };
         if !coding.eq_ignore_ascii_case(b"chunked") || version != Version::V1_1 {
             return;
@@ -212,15 +217,15 @@ impl Entity {
     }
 }
 
-/// Whether the connection persists, ends, or becomes something else.
+/// Processes the `Connection` field: whether the connection persists, ends, or is upgraded.
 fn connection(s: &mut Scope<'_, '_>, value: &[u8]) {
     let option = token(value).map_or(&b""[..], |t| t.0);
     if s.from.is_orig() {
-        s.facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        s.session.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
     } else if option.eq_ignore_ascii_case(b"close") {
-        s.facts.connection_close = true;
+        s.session.connection_close = true;
     } else if option.eq_ignore_ascii_case(b"upgrade") {
-        s.facts.upgrade = true;
+        s.session.upgrade = true;
     }
 }
 
@@ -244,7 +249,7 @@ mod tests {
             ("Content-Typo", Field::Other),
             ("", Field::Other),
         ] {
-            assert_eq!(Field::of(name.as_bytes()), field, "{name}");
+            assert_eq!(Field::from_name(name.as_bytes()), field, "{name}");
         }
     }
 }

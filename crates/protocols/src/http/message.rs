@@ -1,4 +1,4 @@
-//! Request lines, status lines and the header values that steer a message, out of bytes.
+//! Parsing of request lines, status lines and the header values that the analyzer uses.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::syntax::skip_blanks;
 /// Names of weirds.
 pub type WeirdNames = Vec<&'static str>;
 
-/// `HTTP/major.minor`; 0.0 when it could not be read.
+/// `HTTP/major.minor`; 0.0 if it is invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     /// Digit before the dot.
@@ -20,29 +20,29 @@ pub struct Version {
 }
 
 impl Version {
-    /// Not read yet, or unreadable.
+    /// No version, or an invalid one.
     pub const NONE: Self = Self { major: 0, minor: 0 };
-    /// A request line without version.
+    /// The version of a request line without a version.
     pub const V0_9: Self = Self { major: 0, minor: 9 };
-    /// Chunked bodies exist since.
+    /// The first version with chunked bodies.
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 
-    /// As the logs spell it.
+    /// The version as logs have it.
     pub fn text(self) -> [u8; 3] {
         [b'0' + self.major, b'.', b'0' + self.minor]
     }
 
-    /// The version as events give it, a decimal number such as 1.1.
+    /// The version as events have it, a decimal number such as 1.1.
     pub fn number(self) -> f64 {
         f64::from(self.major) + f64::from(self.minor) / 10.0
     }
 
-    /// Whether connections persist without being asked to.
+    /// Whether connections are persistent by default.
     pub fn persistent(self) -> bool {
         self.major > 1 || (self.major == 1 && self.minor > 0)
     }
 
-    /// Parses the text behind `HTTP/`.
+    /// Parses the text after `HTTP/`.
     fn parse(data: &[u8]) -> Self {
         match data {
             [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', ..] => {
@@ -63,7 +63,7 @@ pub struct Request<'a> {
     /// The target with its `%` escapes decoded.
     pub uri: Cow<'a, [u8]>,
     /// Weirds of the escapes.
-    pub odd: WeirdNames,
+    pub weirds: WeirdNames,
 }
 
 /// A line in the position of a request line.
@@ -71,30 +71,30 @@ pub struct Request<'a> {
 pub struct RequestLine<'a> {
     /// The request, if it is one.
     pub request: Option<Request<'a>>,
-    /// The version, if the line got that far; `None` leaves the one known before.
+    /// The version; `None` if the line has none, so that the previous version stays valid.
     pub version: Option<Version>,
-    /// What is wrong with the version, in order: the type of the event, and its detail.
+    /// Errors of the version, in order: the type of the event, and its detail.
     pub faults: Vec<(&'static str, &'a [u8])>,
 }
 
 /// A status line (RFC 9112 section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusLine<'a> {
-    /// Its version.
+    /// The version.
     pub version: Version,
-    /// The code; 0 when it is no number of three digits.
+    /// The code; 0 if it is not a number of three digits.
     pub code: u16,
-    /// The reason, when anything follows the code.
+    /// The reason phrase, if anything follows the code.
     pub reason: Option<&'a [u8]>,
 }
 
-/// Type of the event of a version that cannot be read.
+/// Type of the event of an invalid version.
 pub const BAD_VERSION: &str = "bad_HTTP_version";
 
-/// What versions begin with.
+/// Prefix of a version.
 pub const KEYWORD: &[u8] = b"HTTP/";
 
-/// A token's characters (RFC 9110 section 5.6.2), braces left out.
+/// Whether a character may be in a method: those of a token (RFC 9110 section 5.6.2) without braces.
 fn is_method_char(c: u8) -> bool {
     is_token(c) && !matches!(c, b'{' | b'}')
 }
@@ -103,35 +103,35 @@ fn keyword_any_case(data: &[u8]) -> bool {
     data.get(..KEYWORD.len()).is_some_and(|k| k.eq_ignore_ascii_case(KEYWORD))
 }
 
-/// Reads a request line (RFC 9112 section 3), as leniently as servers do.
-pub fn request_line<'a>(line: &'a [u8], odd: &mut WeirdNames) -> RequestLine<'a> {
+/// Parses a request line (RFC 9112 section 3), as leniently as servers do.
+pub fn request_line<'a>(line: &'a [u8], weirds: &mut WeirdNames) -> RequestLine<'a> {
     let bad = RequestLine { request: None, version: None, faults: Vec::new() };
     let method_len = line.iter().position(|c| !is_method_char(*c)).unwrap_or(line.len());
     if method_len == 0 {
-        // " HTTP/1.1" at the end: a request nevertheless.
+        // A line that ends with " HTTP/1.1" counts as an invalid request with a version.
         let tail = line.len().checked_sub(9).map(|at| &line[at..]);
         let has_version = tail.is_some_and(|t| t[..6].eq_ignore_ascii_case(b" HTTP/"));
-        odd.push(if has_version { "bad_HTTP_request_with_version" } else { "bad_HTTP_request" });
+        weirds.push(if has_version { "bad_HTTP_request_with_version" } else { "bad_HTTP_request" });
         return bad;
     }
     let (method, rest) = line.split_at(method_len);
     let target = skip_blanks(rest);
     if target.len() == rest.len() {
-        odd.push("bad_HTTP_request");
+        weirds.push("bad_HTTP_request");
         return bad;
     }
 
     let mut uri_end = target.iter().position(|c| !is_uri(*c)).unwrap_or(target.len());
     let starts_with_keyword = keyword_any_case(target);
     if starts_with_keyword && !target.starts_with(KEYWORD) {
-        odd.push("lowercase_HTTP_keyword");
+        weirds.push("lowercase_HTTP_keyword");
     }
     if uri_end == target.len() && starts_with_keyword {
-        odd.push("missing_HTTP_uri");
+        weirds.push("missing_HTTP_uri");
         uri_end = 0;
     }
 
-    // The version is wherever the keyword follows; a target with blanks is taken along.
+    // The version starts at the keyword; blanks before it belong to the target.
     let mut at = uri_end;
     let mut found = false;
     while at < target.len() {
@@ -139,7 +139,7 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut WeirdNames) -> RequestLine<'a>
         at = target.len() - skip_blanks(&target[at..]).len();
         if keyword_any_case(&target[at..]) {
             if !target[at..].starts_with(KEYWORD) {
-                odd.push("lowercase_HTTP_keyword");
+                weirds.push("lowercase_HTTP_keyword");
             }
             found = true;
             break;
@@ -164,29 +164,29 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut WeirdNames) -> RequestLine<'a>
         None
     };
     let target = &target[..uri_end];
-    let mut odd = Vec::new();
+    let mut weirds = Vec::new();
     let uri = match memchr::memchr(b'%', target) {
-        Some(_) => unescape(target, Some(&mut odd)).into(),
+        Some(_) => unescape(target, Some(&mut weirds)).into(),
         None => target.into(),
     };
-    RequestLine { request: Some(Request { method, target, uri, odd }), version, faults }
+    RequestLine { request: Some(Request { method, target, uri, weirds }), version, faults }
 }
 
-/// Whether a line without version can be a request of HTTP/0.9: it knows only `GET`.
+/// Whether a line without a version can be a request of HTTP/0.9, whose only method is `GET`.
 pub fn plausible_0_9(request: &Request<'_>) -> bool {
     request.method.len() >= 3 && !request.uri.is_empty()
 }
 
-/// Reads a status line. `Err` holds the version, if the line got that far: the code is missing then.
+/// Parses a status line. If the code is missing, `Err` contains the version, if present.
 pub fn status_line<'a>(
     line: &'a [u8],
-    odd: &mut WeirdNames,
+    weirds: &mut WeirdNames,
 ) -> Result<StatusLine<'a>, Option<Version>> {
     if !keyword_any_case(line) {
         return Err(None);
     }
     if !line.starts_with(KEYWORD) {
-        odd.push("lowercase_HTTP_keyword");
+        weirds.push("lowercase_HTTP_keyword");
     }
     let rest = &line[KEYWORD.len()..];
     let version = Version::parse(rest);
@@ -213,14 +213,14 @@ fn hex_pair(data: &[u8]) -> Option<u8> {
     }
 }
 
-/// Decodes `%xx`, and `%uxxxx` that some software sends. Invalid escapes stay unchanged and are
-/// reported in `odd`.
-pub fn unescape(text: &[u8], mut odd: Option<&mut WeirdNames>) -> Vec<u8> {
+/// Decodes `%xx`, and `%uxxxx`, which some software sends. Invalid escapes are kept and
+/// reported in `weirds`.
+pub fn unescape(text: &[u8], mut weirds: Option<&mut WeirdNames>) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
-    let mut tell = |name| {
-        if let Some(odd) = &mut odd {
-            odd.push(name);
+    let mut report = |name| {
+        if let Some(weirds) = &mut weirds {
+            weirds.push(name);
         }
     };
     while let Some(at) = memchr::memchr(b'%', rest) {
@@ -229,15 +229,15 @@ pub fn unescape(text: &[u8], mut odd: Option<&mut WeirdNames>) -> Vec<u8> {
         match rest {
             [] => {
                 out.push(b'%');
-                tell("illegal_%_at_end_of_URI");
+                report("illegal_%_at_end_of_URI");
             }
             [c] => {
                 out.extend([b'%', *c]);
                 rest = &[];
-                tell("partial_escape_at_end_of_URI");
+                report("partial_escape_at_end_of_URI");
             }
-            // The first of two is dropped; the second begins an escape of its own.
-            [b'%', ..] => tell("double_%_in_URI"),
+            // The first of two `%` is dropped; the second starts another escape.
+            [b'%', ..] => report("double_%_in_URI"),
             [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|c| c.is_ascii_hexdigit()) => {
                 if (*a, *b) != (b'0', b'0') {
                     out.extend(hex_pair(&rest[1..]));
@@ -251,7 +251,7 @@ pub fn unescape(text: &[u8], mut odd: Option<&mut WeirdNames>) -> Vec<u8> {
                     rest = &rest[2..];
                 }
                 None => {
-                    tell("unescaped_%_in_URI");
+                    report("unescaped_%_in_URI");
                     out.extend([b'%', *first]);
                     rest = &rest[1..];
                 }
@@ -262,8 +262,8 @@ pub fn unescape(text: &[u8], mut odd: Option<&mut WeirdNames>) -> Vec<u8> {
     out
 }
 
-/// The number that `text` begins with: an optional minus and digits, nothing in front. `None`
-/// without digits or when it does not fit.
+/// Parses the number at the start of `text`: an optional minus and digits. `None`
+/// without digits, or if it does not fit.
 pub fn number(text: &[u8], radix: u32) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),
@@ -279,30 +279,30 @@ pub fn number(text: &[u8], radix: u32) -> Option<i64> {
     value
 }
 
-/// A `Content-Range` of bytes (RFC 9110 section 14.4).
+/// A parsed `Content-Range` of bytes (RFC 9110 section 14.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub first: i64,
     /// Number of bytes, at least 1.
     pub len: i64,
-    /// Total size; `None` if not stated, `Err` if unreadable.
+    /// Total size in bytes; `None` if unknown (`*`), `Err` if invalid.
     pub total: Result<Option<i64>, ()>,
 }
 
-/// Why a `Content-Range` cannot be used: a weird's name, and whether the weird includes the range.
+/// Error of an invalid `Content-Range`: the name of a weird, and whether its detail is the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRange(pub &'static str, pub bool);
 
-/// Parses the text behind `bytes` in a `Content-Range`; blanks are already removed.
+/// Parses the text after `bytes` in a `Content-Range`, from which blanks are already removed.
 pub fn content_range(text: &[u8]) -> Result<ContentRange, BadRange> {
-    let unreadable = BadRange("HTTP_content_range_cannot_parse", false);
-    let slash = memchr::memchr(b'/', text).ok_or(unreadable)?;
+    let invalid = BadRange("HTTP_content_range_cannot_parse", false);
+    let slash = memchr::memchr(b'/', text).ok_or(invalid)?;
     let (range, total) = (&text[..slash], &text[slash + 1..]);
-    let dash = memchr::memchr(b'-', range).ok_or(unreadable)?;
+    let dash = memchr::memchr(b'-', range).ok_or(invalid)?;
     let (Some(first), Some(last)) = (number(&range[..dash], 10), number(&range[dash + 1..], 10))
     else {
-        return Err(BadRange(unreadable.0, true));
+        return Err(BadRange(invalid.0, true));
     };
     if first < 0 || last < 0 {
         return Err(BadRange("HTTP_content_range_invalid", true));
@@ -318,7 +318,8 @@ pub fn content_range(text: &[u8]) -> Result<ContentRange, BadRange> {
     Ok(ContentRange { first, len, total })
 }
 
-/// Where `keyword` (lower case), blanks, perhaps a `*` if `star`, and `=` end in `text`; the last place.
+/// Returns the offset after the last assignment in `text`: `keyword` (in lower case), blanks, an optional `*` if `star`,
+/// and `=`.
 fn after_assignment(text: &[u8], keyword: &[u8], star: bool) -> Option<usize> {
     let assigns = |at: &usize| {
         let mut before = &text[..*at];
@@ -334,20 +335,20 @@ fn after_assignment(text: &[u8], keyword: &[u8], star: bool) -> Option<usize> {
     memchr::memrchr_iter(b'=', text).find(assigns).map(|at| at + 1)
 }
 
-/// The file's name in a `Content-Disposition`.
+/// Returns the file name in a `Content-Disposition`.
 pub fn disposition_filename(value: &[u8]) -> Option<Vec<u8>> {
     after_assignment(value, b"filename", true)?;
     Some(filename(value))
 }
 
-/// The file's name in a `Content-Type`.
+/// Returns the file name in a `Content-Type`.
 pub fn content_type_name(value: &[u8]) -> Option<Vec<u8>> {
     after_assignment(value, b"name", false)?;
     Some(filename(value))
 }
 
-/// The value of the last `name` or `filename`: without quotes, without the character set and
-/// language of RFC 8187, escapes decoded.
+/// Returns the value of the last `name` or `filename` without quotes, and without the character set and
+/// language of RFC 8187; escapes are decoded.
 fn filename(value: &[u8]) -> Vec<u8> {
     let at = after_assignment(value, b"name", true).unwrap_or(0);
     let mut name = skip_blanks(&value[at..]);
@@ -360,7 +361,7 @@ fn filename(value: &[u8]) -> Vec<u8> {
     unescape(name, None)
 }
 
-/// Length of `charset'language'` in front of a name, through the last quote.
+/// Length of the prefix `charset'language'` of a name, up to and including the last quote.
 fn charset_and_language(name: &[u8]) -> Option<usize> {
     let ok = |c: &&u8| {
         c.is_ascii_alphanumeric()
@@ -384,17 +385,17 @@ mod tests {
     type Read<'a> = (Option<(&'a [u8], Vec<u8>)>, Option<Version>, WeirdNames);
 
     fn request(line: &[u8]) -> Read<'_> {
-        let mut odd = Vec::new();
-        let r = request_line(line, &mut odd);
-        (r.request.map(|r| (r.method, r.uri.into_owned())), r.version, odd)
+        let mut weirds = Vec::new();
+        let r = request_line(line, &mut weirds);
+        (r.request.map(|r| (r.method, r.uri.into_owned())), r.version, weirds)
     }
 
     #[test]
     fn request_lines() {
-        let (r, v, odd) = request(b"GET /a%20b?c HTTP/1.1");
+        let (r, v, weirds) = request(b"GET /a%20b?c HTTP/1.1");
         assert_eq!(r, Some((&b"GET"[..], b"/a b?c".to_vec())));
         assert_eq!(v, Some(Version::V1_1));
-        assert!(odd.is_empty());
+        assert!(weirds.is_empty());
 
         let (r, v, _) = request(b"GET  /a b  HTTP/1.0 ");
         assert_eq!(r, Some((&b"GET"[..], b"/a b".to_vec())));
@@ -405,12 +406,12 @@ mod tests {
     fn without_a_version_it_is_0_9() {
         let (r, v, _) = request(b"GET /");
         assert_eq!((r.map(|r| r.1), v), (Some(b"/".to_vec()), Some(Version::V0_9)));
-        // Behind a blank, all but the last byte counts as target.
+        // After a blank, all but the last byte belongs to the target.
         assert_eq!(request(b"GET /foo bar").0.map(|r| r.1), Some(b"/foo ba".to_vec()));
     }
 
     #[test]
-    fn what_is_weird_is_named() {
+    fn weirds_are_reported() {
         assert_eq!(request(b"GET HTTP/1.1").2, ["missing_HTTP_uri"]);
         assert_eq!(request(b"GET / http/1.1").2, ["lowercase_HTTP_keyword"]);
         assert_eq!(request(b"/ HTTP/1.1").2, ["bad_HTTP_request_with_version"]);
@@ -421,27 +422,27 @@ mod tests {
 
     #[test]
     fn status_lines() {
-        let mut odd = Vec::new();
-        let s = status_line(b"HTTP/1.1 200 OK then", &mut odd).unwrap();
+        let mut weirds = Vec::new();
+        let s = status_line(b"HTTP/1.1 200 OK then", &mut weirds).unwrap();
         assert_eq!((s.version, s.code, s.reason), (Version::V1_1, 200, Some(&b"OK then"[..])));
-        assert_eq!(status_line(b"HTTP/1.1 204", &mut odd).unwrap().reason, None);
-        assert_eq!(status_line(b"HTTP/1.1 204 ", &mut odd).unwrap().reason, Some(&b""[..]));
-        assert_eq!(status_line(b"HTTP/1.0 2x4 ", &mut odd).unwrap().code, 0);
-        assert_eq!(status_line(b"HTTP/1.1 20", &mut odd), Err(Some(Version::V1_1)));
-        assert_eq!(status_line(b"<html>", &mut odd), Err(None));
-        assert!(odd.is_empty());
-        assert!(status_line(b"http/1.1 200 OK", &mut odd).is_ok());
-        assert_eq!(odd, ["lowercase_HTTP_keyword"]);
+        assert_eq!(status_line(b"HTTP/1.1 204", &mut weirds).unwrap().reason, None);
+        assert_eq!(status_line(b"HTTP/1.1 204 ", &mut weirds).unwrap().reason, Some(&b""[..]));
+        assert_eq!(status_line(b"HTTP/1.0 2x4 ", &mut weirds).unwrap().code, 0);
+        assert_eq!(status_line(b"HTTP/1.1 20", &mut weirds), Err(Some(Version::V1_1)));
+        assert_eq!(status_line(b"<html>", &mut weirds), Err(None));
+        assert!(weirds.is_empty());
+        assert!(status_line(b"http/1.1 200 OK", &mut weirds).is_ok());
+        assert_eq!(weirds, ["lowercase_HTTP_keyword"]);
     }
 
     #[test]
     fn escapes() {
-        let mut odd = Vec::new();
-        assert_eq!(unescape(b"%41%u0042%u4344%zz%", Some(&mut odd)), b"ABCD%zz%");
-        assert_eq!(odd, ["unescaped_%_in_URI", "illegal_%_at_end_of_URI"]);
-        odd.clear();
-        assert_eq!(unescape(b"%%41%4", Some(&mut odd)), b"A%4");
-        assert_eq!(odd, ["double_%_in_URI", "partial_escape_at_end_of_URI"]);
+        let mut weirds = Vec::new();
+        assert_eq!(unescape(b"%41%u0042%u4344%zz%", Some(&mut weirds)), b"ABCD%zz%");
+        assert_eq!(weirds, ["unescaped_%_in_URI", "illegal_%_at_end_of_URI"]);
+        weirds.clear();
+        assert_eq!(unescape(b"%%41%4", Some(&mut weirds)), b"A%4");
+        assert_eq!(weirds, ["double_%_in_URI", "partial_escape_at_end_of_URI"]);
     }
 
     #[test]
@@ -480,7 +481,7 @@ mod tests {
         assert_eq!(content_type_name(b"text/html; charset=x"), None);
     }
 
-    /// As [`after_assignment`] has it, place by place.
+    /// Reference implementation of [`after_assignment`], which tests each offset.
     fn plainly_after(text: &[u8], keyword: &[u8], star: bool) -> Option<usize> {
         (0..text.len()).rev().find_map(|start| {
             let name = text[start..].get(..keyword.len())?;
@@ -499,16 +500,16 @@ mod tests {
         }
 
         #[test]
-        fn any_line_is_read_without_panic(line: Vec<u8>) {
-            let mut odd = Vec::new();
-            let _ = request_line(&line, &mut odd);
-            let _ = status_line(&line, &mut odd);
+        fn any_line_is_parsed(line: Vec<u8>) {
+            let mut weirds = Vec::new();
+            let _ = request_line(&line, &mut weirds);
+            let _ = status_line(&line, &mut weirds);
             let _ = disposition_filename(&line);
             let _ = content_range(&line);
         }
 
         #[test]
-        fn escaping_everything_is_undone(bytes: Vec<u8>) {
+        fn escaped_bytes_round_trip(bytes: Vec<u8>) {
             let text: String = bytes.iter().map(|b| format!("%{b:02X}")).collect();
             prop_assert_eq!(unescape(text.as_bytes(), None), bytes);
         }

@@ -2,15 +2,15 @@
 //!
 //! Each direction of a connection has a [`Feed`](feed::Feed) that splits the stream into lines, or
 //! passes bytes through where a length is known. [`Analyzer`] parses request and status lines and
-//! gives everything else to the current [`Message`](body::Message): header lines, then the body, as
+//! passes everything else to the current [`Message`](body::Message): header lines, then the body, as
 //! a chain of entities (the message, and the parts of a multipart one). Content goes to file
 //! analysis in place, without a copy, unless it has to be decoded.
 //!
 //! The analyzer reports requests, replies, headers, entities and ends of messages. The
-//! [`Exchanges`](state::Exchanges) of the connection hear these events, pair requests with responses, and pass
+//! [`Exchanges`](state::Exchanges) of the connection receive these events, pair requests with responses, and pass
 //! each event on to the rows of its exchange.
 //!
-//! [`message`] holds the grammar of lines and values and knows no state.
+//! [`message`] parses lines and values, without state.
 
 mod analyzer;
 mod body;
@@ -45,7 +45,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[80, 81, 631, 1080, 3128, 8000, 8080, 8888]),
@@ -62,7 +62,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     logs: &[Log::of::<HttpRow<'_>>()],
 };
 
-/// A limit is reached: a weird, and `X` in the connection's history.
+/// Reports an exceeded limit: a weird, and `X` in the connection's history.
 fn limit_reached(cx: &mut Context<'_>, name: &'static str, addl: &str) {
     crate::support::limit_reached(cx, name, addl, Some("HTTP"));
 }

@@ -1,4 +1,4 @@
-//! First lines of messages, and their effects.
+//! Processing of request and status lines.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use super::state::Exchanges;
 use crate::Context;
 use crate::Tag;
 
-/// Whether `method` is `full` or, as some clients have it, the beginning of it.
+/// Whether `method` is `full` or, as some clients send it, a prefix of it.
 fn is_method(method: &[u8], full: &[u8]) -> bool {
     full.get(..method.len()).is_some_and(|f| f.eq_ignore_ascii_case(method))
 }
@@ -40,15 +40,15 @@ fn reply(cx: &mut Context<'_>, exchanges: &mut Exchanges, status: &StatusLine<'_
     });
 }
 
-/// A URI, cut after `most` bytes if it is longer.
-fn shortened(uri: &[u8], most: u64) -> Cow<'_, [u8]> {
-    match usize::try_from(most).ok().and_then(|most| uri.split_at_checked(most)) {
+/// Truncates a URI to `max` bytes.
+fn truncated(uri: &[u8], max: u64) -> Cow<'_, [u8]> {
+    match usize::try_from(max).ok().and_then(|max| uri.split_at_checked(max)) {
         Some((begin, rest)) if !rest.is_empty() => Cow::Owned([begin, b"..."].concat()),
         _ => Cow::Borrowed(uri),
     }
 }
 
-/// Raises events of what is wrong with a line: the type of each, and its detail.
+/// Raises events of the errors of a line, which consist of a type and a detail.
 fn raise(cx: &mut Context<'_>, faults: &[(&'static str, &[u8])]) {
     for (event_type, detail) in faults {
         cx.raise(|c| HttpEvent { c, event_type, detail });
@@ -58,18 +58,18 @@ fn raise(cx: &mut Context<'_>, faults: &[(&'static str, &[u8])]) {
 impl Analyzer {
     fn set_version(&mut self, cx: &mut Context<'_>, from: Dir, new: Version) {
         let version = if from.is_orig() {
-            &mut self.facts.request_version
+            &mut self.session.request_version
         } else {
-            &mut self.facts.reply_version
+            &mut self.session.reply_version
         };
         if *version != Version::NONE && *version != new {
             cx.weird("HTTP_version_mismatch", "", Some("HTTP"));
         }
         *version = new;
-        self.facts.keep_alive |= new.persistent();
+        self.session.keep_alive |= new.persistent();
     }
 
-    /// A message begins behind a first line of `line` bytes.
+    /// Starts a message after a first line of `line` bytes.
     fn new_message(&mut self, cx: &mut Context<'_>, from: Dir, body: Body, line: usize) {
         let side = &mut self.sides[from.index()];
         if side.message.as_ref().is_some_and(|m| !m.finished) {
@@ -78,7 +78,7 @@ impl Analyzer {
         let mut scope = Scope {
             cx,
             exchanges: &mut self.exchanges,
-            facts: &mut self.facts,
+            session: &mut self.session,
             feed: &mut side.feed,
             from,
         };
@@ -89,21 +89,21 @@ impl Analyzer {
     }
 
     pub(super) fn request_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        let mut odd = Vec::new();
-        let parsed = request_line(line, &mut odd);
-        for name in odd {
+        let mut weirds = Vec::new();
+        let parsed = request_line(line, &mut weirds);
+        for name in weirds {
             cx.weird(name, "", Some("HTTP"));
         }
-        let (bad, crud): (Vec<_>, Vec<_>) =
+        let (bad, trailing): (Vec<_>, Vec<_>) =
             parsed.faults.iter().partition(|(event_type, _)| *event_type == BAD_VERSION);
         raise(cx, &bad);
         if let Some(version) = parsed.version {
             self.set_version(cx, Dir::Orig, version);
         }
-        raise(cx, &crud);
-        let version = self.facts.request_version;
+        raise(cx, &trailing);
+        let version = self.session.request_version;
         let mut request = parsed.request;
-        for name in request.iter().flat_map(|request| &request.odd) {
+        for name in request.iter().flat_map(|request| &request.weirds) {
             cx.weird(name, "", Some("HTTP"));
         }
         if version == Version::V0_9 && request.as_ref().is_some_and(|r| !plausible_0_9(r)) {
@@ -111,13 +111,13 @@ impl Analyzer {
             request = None;
         }
         let Some(request) = request else {
-            let expected = self.sides[0].lines == 0 || self.facts.keep_alive;
+            let expected = self.sides[0].lines == 0 || self.session.keep_alive;
             if expected && line.is_empty() {
-                // Some clients end a body with a line end that they do not count.
+                // Some clients send a line end after a body, which its length does not include.
                 cx.weird("empty_http_request", "", Some("HTTP"));
             } else if expected {
                 cx.violation(Tag::Http, "not a http request line", b"");
-                self.sides[0].expect = Expect::Nothing;
+                self.sides[0].expect = Expect::Ignored;
             } else {
                 raise(cx, &[("crud_trailing_HTTP_request", line)]);
             }
@@ -126,19 +126,19 @@ impl Analyzer {
 
         let side = &mut self.sides[0];
         side.lines += 1;
-        if !self.facts.keep_alive && side.lines > 1 {
+        if !self.session.keep_alive && side.lines > 1 {
             cx.weird("unexpected_multiple_HTTP_requests", "", Some("HTTP"));
         }
         side.expect = Expect::Message;
         side.ongoing = true;
-        self.facts.request_ongoing = true;
+        self.session.request_ongoing = true;
         if self.unanswered.len() < MAX_UNANSWERED {
             self.unanswered.push_back(is_method(request.method, b"HEAD"));
         }
         cx.confirm(Tag::Http);
         self.connect |= is_method(request.method, b"CONNECT");
-        let most = cx.env.setting("truncate_http_URI", u64::MAX);
-        let (target, uri) = (shortened(request.target, most), shortened(&request.uri, most));
+        let max = cx.env.setting("truncate_http_URI", u64::MAX);
+        let (target, uri) = (truncated(request.target, max), truncated(&request.uri, max));
         cx.report(&mut self.exchanges, |c| HttpRequest {
             c,
             method: request.method,
@@ -146,7 +146,7 @@ impl Analyzer {
             unescaped_uri: &uri,
             version: version.text(),
         });
-        self.new_message(cx, Dir::Orig, Body::IfTold, line.len());
+        self.new_message(cx, Dir::Orig, Body::IfDeclared, line.len());
 
         if version == Version::V0_9 {
             if request.method != b"GET" {
@@ -154,18 +154,20 @@ impl Analyzer {
             }
             if self.sides[1].message.is_some() {
                 cx.weird("http_09_reply_before_request", "", Some("HTTP"));
-                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s, Ending::Normal));
+                self.with_message(cx, Dir::Resp, &[], |message, s| {
+                    message.finish(s, Ending::Normal);
+                });
                 self.sides[1].message = None;
             }
             self.sides[1].expect = Expect::Body0_9;
-            self.sides[1].feed.raw = true;
+            self.sides[1].feed.unsplit = true;
         }
     }
 
     pub(super) fn status_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        let mut odd = Vec::new();
-        let parsed = status_line(line, &mut odd);
-        for name in odd {
+        let mut weirds = Vec::new();
+        let parsed = status_line(line, &mut weirds);
+        for name in weirds {
             cx.weird(name, "", Some("HTTP"));
         }
         let version = parsed.map_or_else(|v| v, |status| Some(status.version));
@@ -181,7 +183,7 @@ impl Analyzer {
             raise(cx, &[(event_type, line)]);
             if !line.is_empty() {
                 cx.violation(Tag::Http, "not a http reply line", b"");
-                self.sides[1].expect = Expect::Nothing;
+                self.sides[1].expect = Expect::Ignored;
             }
             return;
         };
@@ -195,7 +197,7 @@ impl Analyzer {
         }
         side.expect = Expect::Message;
         side.ongoing = true;
-        self.facts.reply_code = status.code;
+        self.session.reply_code = status.code;
         reply(cx, &mut self.exchanges, &status);
         if status.code != 200 {
             self.connect = false;
@@ -207,23 +209,23 @@ impl Analyzer {
     /// Whether the current response has a body (RFC 9112 section 6.3).
     fn reply_body(&self) -> Body {
         let head = self.unanswered.front().is_some_and(|head| *head);
-        match self.facts.reply_code {
+        match self.session.reply_code {
             _ if head => Body::Never,
             100..200 | 204 | 304 => Body::Never,
             _ => Body::Always,
         }
     }
 
-    /// Bytes of an HTTP/0.9 response, which has neither status line nor header.
+    /// Processes data of an HTTP/0.9 response, which has neither a status line nor a header.
     pub(super) fn body_0_9(&mut self, cx: &mut Context<'_>, data: &[u8]) {
         if self.sides[1].message.is_none() {
             self.set_version(cx, Dir::Resp, Version::V0_9);
             if self.unanswered.pop_front().is_some() {
                 cx.confirm(Tag::Http);
             }
-            self.facts.connection_close = true;
+            self.session.connection_close = true;
             self.sides[1].ongoing = true;
-            let (version, code) = (self.facts.reply_version, self.facts.reply_code);
+            let (version, code) = (self.session.reply_version, self.session.reply_code);
             reply(cx, &mut self.exchanges, &StatusLine { version, code, reason: None });
             let body = self.reply_body();
             self.new_message(cx, Dir::Resp, body, 0);

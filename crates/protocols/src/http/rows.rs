@@ -1,4 +1,4 @@
-//! http.log: one row for each exchange, from the events about it.
+//! http.log: one row for each exchange, from its events.
 
 use std::borrow::Cow;
 
@@ -22,18 +22,18 @@ use super::state::FileLists;
 use super::state::Rows;
 use super::syntax::skip_blanks;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 use crate::support::mime::Base64;
 
 gannet_log::row! {
     /// One row for each request and its response.
     pub struct HttpRow<'a> = "http" limits(Limits { string: usize::MAX, elements: 100 }) {
-        /// When the request was seen.
+        /// Time of the request.
         ts: Time = "ts",
-        /// The connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// Its addresses and ports.
+        /// Endpoints of the connection.
         id: ConnId = "id",
         /// Number of the request within the connection, from 1.
         trans_depth: u64 = "trans_depth",
@@ -51,9 +51,9 @@ gannet_log::row! {
         user_agent: Option<&'a [u8]> = "user_agent",
         /// The request's `Origin` header.
         origin: Option<&'a [u8]> = "origin",
-        /// Bytes of the request's body, uncompressed.
+        /// Length of the uncompressed request body, in bytes.
         request_body_len: u64 = "request_body_len",
-        /// Bytes of the response's body, uncompressed.
+        /// Length of the uncompressed response body, in bytes.
         response_body_len: u64 = "response_body_len",
         /// Status code of the response.
         status_code: Option<u16> = "status_code",
@@ -61,7 +61,7 @@ gannet_log::row! {
         status_msg: Option<&'a [u8]> = "status_msg",
         /// Last informational (1xx) status code.
         info_code: Option<u16> = "info_code",
-        /// Its reason phrase.
+        /// Reason phrase of the last informational response.
         info_msg: Option<&'a [u8]> = "info_msg",
         /// Tags set by scripts; none by default.
         tags: Set<Enum> = "tags",
@@ -73,26 +73,26 @@ gannet_log::row! {
         proxied: Option<&'a Set<Vec<u8>>> = "proxied",
         /// Files that the originator sent.
         orig_fuids: Option<&'a Vector<Uid>> = "orig_fuids",
-        /// Names of these files, if stated.
+        /// Names of these files, if known.
         orig_filenames: Option<&'a Vector<Vec<u8>>> = "orig_filenames",
-        /// Types of these files, where known.
+        /// MIME types of these files, if known.
         orig_mime_types: Option<&'a Vector<&'static str>> = "orig_mime_types",
         /// Files that the responder sent.
         resp_fuids: Option<&'a Vector<Uid>> = "resp_fuids",
-        /// Names of these files, if stated.
+        /// Names of these files, if known.
         resp_filenames: Option<&'a Vector<Vec<u8>>> = "resp_filenames",
-        /// Types of these files, where known.
+        /// MIME types of these files, if known.
         resp_mime_types: Option<&'a Vector<&'static str>> = "resp_mime_types",
     }
 }
 
-/// Files of one side that a row names.
+/// Maximum number of files of one side in a row.
 const MAX_FILES: usize = 15;
 
-/// Proxy headers that are kept of one request: one more than a row may show.
+/// Maximum number of proxy headers that are stored for a request: one more than a row may have.
 const MAX_PROXIED: usize = 101;
 
-/// Methods that are no weird: those of HTTP, WebDAV and QUERY (RFC 10008).
+/// Methods that are not a weird: those of HTTP, WebDAV and QUERY (RFC 10008).
 const METHODS: &[&[u8]] = &[
     b"GET",
     b"POST",
@@ -124,7 +124,7 @@ impl FileLists {
 }
 
 impl Rows {
-    /// An exchange begins.
+    /// The rows of a new exchange.
     #[inline]
     pub(super) fn new(cx: &Context<'_>) -> Self {
         Self {
@@ -147,9 +147,9 @@ impl Rows {
     }
 }
 
-impl Hear<HttpRequest<'_>> for Rows {
+impl OnEvent<HttpRequest<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpRequest<'_>) {
         self.method = Some(event.method.into());
         if !METHODS.contains(&event.method) {
             cx.weird_bytes("unknown_HTTP_method", event.method, None);
@@ -157,9 +157,9 @@ impl Hear<HttpRequest<'_>> for Rows {
     }
 }
 
-impl Hear<HttpReply<'_>> for Rows {
+impl OnEvent<HttpReply<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpReply<'_>) {
         let reason: Box<[u8]> = event.reason.into();
         if (100..200).contains(&event.code) {
             self.info = Some((event.code, reason.clone()));
@@ -172,9 +172,9 @@ impl Hear<HttpReply<'_>> for Rows {
     }
 }
 
-impl Hear<HttpHeader<'_>> for Rows {
+impl OnEvent<HttpHeader<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
         let (name, value) = (event.original_name.name, event.value);
         software(cx, event.is_orig, name, value);
         if !event.is_orig {
@@ -194,10 +194,10 @@ impl Hear<HttpHeader<'_>> for Rows {
             {
                 let (user, bad) = basic_user(value);
                 self.username = Some(user.into());
-                // Where scripts run, their decoder reports it.
+                // If scripts run, their decoder reports the error.
                 let bad = if cx.env.is_scripted() { Vec::new() } else { bad };
-                for complaint in bad {
-                    cx.weird("base64_illegal_encoding", &complaint, None);
+                for error in bad {
+                    cx.weird("base64_illegal_encoding", &error, None);
                 }
             }
             _ => {}
@@ -205,15 +205,15 @@ impl Hear<HttpHeader<'_>> for Rows {
     }
 }
 
-impl Hear<HttpMessageDone> for Rows {
+impl OnEvent<HttpMessageDone> for Rows {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HttpMessageDone) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HttpMessageDone) {
         self.body_len[usize::from(!event.is_orig)] = event.stat.body_length;
     }
 }
 
-impl Hear<HttpFile<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HttpFile<'_>) {
+impl OnEvent<HttpFile<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HttpFile<'_>) {
         let lists = self.files_of(event.is_orig);
         if lists.fuids.0.len() < MAX_FILES {
             lists.fuids.0.extend(event.fuid);
@@ -222,8 +222,8 @@ impl Hear<HttpFile<'_>> for Rows {
     }
 }
 
-impl Hear<HttpFileType> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HttpFileType) {
+impl OnEvent<HttpFileType> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HttpFileType) {
         let types = &mut self.files_of(event.is_orig).types.0;
         if types.len() < MAX_FILES {
             types.push(event.mime_type);
@@ -231,9 +231,9 @@ impl Hear<HttpFileType> for Rows {
     }
 }
 
-impl Hear<HttpExchange<'_>> for Rows {
+impl OnEvent<HttpExchange<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpExchange<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpExchange<'_>) {
         fn list<T>(v: &Vector<T>) -> Option<&Vector<T>> {
             (!v.0.is_empty()).then_some(v)
         }
@@ -270,12 +270,12 @@ impl Hear<HttpExchange<'_>> for Rows {
     }
 }
 
-/// The user of basic authentication (RFC 7617), and weirds of the encoding.
+/// Returns the user name of basic authentication (RFC 7617), and the weirds of its encoding.
 fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     let (mut decoder, mut text) = (Base64::default(), Vec::new());
     let mut bad = Vec::from_iter(decoder.decode(skip_blanks(&value[5..]), &mut text));
     if decoder.failed() {
-        // One wrong character spoils all of it.
+        // As in Zeek, one invalid character makes the whole text invalid.
         text.clear();
     } else {
         bad = decoder.finish(&mut text);
@@ -291,12 +291,12 @@ fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
 #[inline]
 fn software(cx: &mut Context<'_>, is_orig: bool, name: &[u8], value: &[u8]) {
     if cx.env.policy.is_some() {
-        found_software(cx, is_orig, name, value);
+        report_software(cx, is_orig, name, value);
     }
 }
 
 #[cold]
-fn found_software(cx: &mut Context<'_>, is_orig: bool, name: &[u8], value: &[u8]) {
+fn report_software(cx: &mut Context<'_>, is_orig: bool, name: &[u8], value: &[u8]) {
     let Some(mut policy) = cx.env.policy() else { return };
     let id = cx.conn.id;
     let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());

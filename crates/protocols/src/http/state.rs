@@ -1,4 +1,4 @@
-//! What is known of the exchanges of a connection, until their rows are written.
+//! State of the exchanges of a connection until their rows are written.
 
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -7,24 +7,24 @@ use gannet_log::Vector;
 
 use crate::websocket::Handshake;
 
-/// A text, if it is known.
+/// An optional text.
 pub(super) type Text = Option<Box<[u8]>>;
 
 /// A request and its response.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// Place in the order of requests.
+    /// Number of its request, from 1.
     pub(super) number: u64,
-    /// Which one of the connection: also its name here, for no other has the same.
+    /// Number of the exchange within the connection (`trans_depth`), which identifies it.
     pub(super) depth: u64,
     pub(super) host: Text,
     pub(super) uri: Text,
     pub(super) user_agent: Text,
     /// The status code of the last response.
     pub(super) code: Option<u16>,
-    /// Entities begun by each side.
+    /// Number of entities that each side has started.
     pub(super) entities: [u64; 2],
-    /// An entity is open, with its file name if stated.
+    /// The current entity, with its file name if known.
     pub(super) entity: Option<Text>,
     pub(super) range_request: bool,
     pub(super) rows: Rows,
@@ -34,11 +34,11 @@ pub(super) struct Exchange {
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     pub(super) pending: Vec<Exchange>,
-    /// Number of the current request and response; 1 is the first.
+    /// Numbers of the current request and response, from 1.
     pub(super) request: u64,
     pub(super) response: u64,
     pub(super) depth: u64,
-    /// The exchange that the last event was about; it may be over already.
+    /// `depth` of the exchange of the last event, which may be complete already.
     pub(super) current: u64,
     /// Headers of a WebSocket handshake.
     pub(super) handshake: Option<Box<Handshake>>,
@@ -52,7 +52,7 @@ pub(super) struct FileLists {
     pub(super) types: Vector<&'static str>,
 }
 
-/// What the row of one exchange shows.
+/// The fields of the row of one exchange.
 #[derive(Debug)]
 pub(super) struct Rows {
     pub(super) ts: Time,

@@ -1,20 +1,19 @@
-//! The small grammar of MIME header fields: comments, tokens, quoted strings (RFC 2045 section 5.1,
-//! RFC 5322 section 3.2).
+//! Lexical grammar of MIME header fields: comments and tokens (RFC 2045 section 5.1, RFC 5322 section 3.2).
 
-/// Space or tab.
+/// Whether a character is a space or tab.
 pub(super) fn is_blank(c: u8) -> bool {
     c == b' ' || c == b'\t'
 }
 
-/// Without the blanks in front.
+/// Returns the data without leading blanks.
 pub(super) fn skip_blanks(data: &[u8]) -> &[u8] {
     let n = data.iter().take_while(|c| is_blank(**c)).count();
     &data[n..]
 }
 
-/// Length of the comment that `data` begins with, nested ones included; 0 when it does not. A
-/// comment that never ends takes all of it.
-fn comment(data: &[u8]) -> usize {
+/// Length of a comment at the start of `data`, including nested comments; 0 without a comment. An
+/// unterminated comment extends to the end.
+fn comment_len(data: &[u8]) -> usize {
     if data.first() != Some(&b'(') {
         return 0;
     }
@@ -37,14 +36,14 @@ fn comment(data: &[u8]) -> usize {
     data.len()
 }
 
-/// Length of the blanks and comments that `data` begins with.
-pub(super) fn filler(data: &[u8]) -> usize {
+/// Length of the blanks and comments at the start of `data` (CFWS in RFC 5322).
+pub(super) fn cfws_len(data: &[u8]) -> usize {
     let mut i = 0;
     while let Some(&c) = data.get(i) {
         if is_blank(c) {
             i += 1;
         } else if c == b'(' {
-            i += comment(&data[i..]);
+            i += comment_len(&data[i..]);
         } else {
             break;
         }
@@ -52,7 +51,7 @@ pub(super) fn filler(data: &[u8]) -> usize {
     i
 }
 
-/// Classes of each character, one bit each: read for every character of every header line.
+/// Bit set of the classes of each character.
 static CLASSES: [u8; 256] = classes();
 
 const TOKEN: u8 = 1;
@@ -66,9 +65,9 @@ const fn classes() -> [u8; 256] {
         classes[c] |= TOKEN | FIELD_NAME;
         c += 1;
     }
-    without(&mut classes, TOKEN, b"()<>@,;:\\\"/[]?=");
-    without(&mut classes, FIELD_NAME, b":");
-    // Characters a URI may hold (RFC 3986 section 2), its escapes, and NUL.
+    remove_class(&mut classes, TOKEN, b"()<>@,;:\\\"/[]?=");
+    remove_class(&mut classes, FIELD_NAME, b":");
+    // The characters of a URI (RFC 3986 section 2), its escapes, and NUL.
     let others = b"\0:/?#[]@!$&'()*+,;=-_.~%";
     let mut i = 0;
     while i < others.len() {
@@ -85,7 +84,7 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-const fn without(classes: &mut [u8; 256], class: u8, characters: &[u8]) {
+const fn remove_class(classes: &mut [u8; 256], class: u8, characters: &[u8]) {
     let mut i = 0;
     while i < characters.len() {
         classes[characters[i] as usize] &= !class;
@@ -97,12 +96,12 @@ fn is(c: u8, class: u8) -> bool {
     CLASSES[usize::from(c)] & class != 0
 }
 
-/// A character of a token, as RFC 2045 has it.
+/// Whether a character may be in a token (RFC 2045).
 pub(super) fn is_token(c: u8) -> bool {
     is(c, TOKEN)
 }
 
-/// A character that a URI may hold, escaped or not, and NUL.
+/// Whether a character may be in a URI, including escapes and NUL.
 pub(super) fn is_uri(c: u8) -> bool {
     is(c, URI)
 }
@@ -111,31 +110,31 @@ fn is_field_name(c: u8) -> bool {
     is(c, FIELD_NAME)
 }
 
-/// The first run of `wanted` characters, and the text behind it; anything before it is skipped.
+/// Skips to the first run of characters that `accepts` accepts. Returns the run and the text after it.
 #[inline]
-fn run(data: &[u8], start: usize, wanted: impl Fn(u8) -> bool) -> Option<(&[u8], &[u8])> {
+fn find_run(data: &[u8], start: usize, accepts: impl Fn(u8) -> bool) -> Option<(&[u8], &[u8])> {
     let mut i = start;
     while let Some(&c) = data.get(i) {
-        if wanted(c) {
+        if accepts(c) {
             let rest = &data[i..];
-            let n = rest.iter().position(|c| !wanted(*c)).unwrap_or(rest.len());
+            let n = rest.iter().position(|c| !accepts(*c)).unwrap_or(rest.len());
             return Some(rest.split_at(n));
         }
-        i += filler(&data[i..]).max(1);
+        i += cfws_len(&data[i..]).max(1);
     }
     None
 }
 
-/// The first token and the text behind it.
+/// Returns the first token and the text after it.
 pub(super) fn token(data: &[u8]) -> Option<(&[u8], &[u8])> {
-    run(data, filler(data), is_token)
+    find_run(data, cfws_len(data), is_token)
 }
 
-/// Cuts a header line into name and value. The value has no white space in front; at its end it has
-/// whatever the line has.
+/// Splits a header line into name and value. Leading white space of the value is removed; trailing white space is
+/// kept.
 pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (name, rest) = run(line, filler(line), is_field_name)?;
-    let rest = &rest[filler(rest)..];
+    let (name, rest) = find_run(line, cfws_len(line), is_field_name)?;
+    let rest = &rest[cfws_len(rest)..];
     let (&colon, rest) = rest.split_first()?;
     if colon != b':' {
         return None;
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_skip_what_they_are_not() {
+    fn tokens_skip_other_characters() {
         assert_eq!(token(b" (c(c)\\)) ;=gzip, br"), Some((&b"gzip"[..], &b", br"[..])));
         assert_eq!(token(b"((("), None);
         assert_eq!(token(b"\"q\""), Some((&b"q"[..], &b"\""[..])));

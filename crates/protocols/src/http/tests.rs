@@ -11,13 +11,13 @@ use proptest::prelude::*;
 
 use super::Analyzer;
 use crate::Analyze;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 use crate::testing::Harness;
 
 type Rows = Vec<BTreeMap<String, String>>;
 
-/// What both sides send, in order; then the connection ends.
+/// Analyzes what both sides send, in order, up to the end of the connection.
 fn run(chunks: &[(Dir, &[u8])]) -> (Rows, Harness) {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
@@ -65,7 +65,7 @@ fn all_headers_and_the_type_of_a_body_are_events() {
 }
 
 #[test]
-fn a_header_is_an_event_once_the_next_line_is_whole() {
+fn a_header_is_an_event_once_the_next_line_is_complete() {
     let mut h = Harness::new(Proto::Tcp, 80);
     h.listen("http_header");
     let mut a = Analyzer::new(&mut h.cx());
@@ -98,7 +98,7 @@ fn a_range_that_is_not_valid_is_no_event() {
 }
 
 /// Lengths of the `http_entity_data` events of the responder, `http_end_entity` events, and rows of files.
-fn skipped(parts: &[&[u8]], skip_behind: usize) -> (Vec<String>, usize, Rows, Rows) {
+fn skipped(parts: &[&[u8]], skip_after: usize) -> (Vec<String>, usize, Rows, Rows) {
     let mut h = Harness::new(Proto::Tcp, 80);
     h.listen("http_");
     let mut a = Analyzer::new(&mut h.cx());
@@ -106,9 +106,9 @@ fn skipped(parts: &[&[u8]], skip_behind: usize) -> (Vec<String>, usize, Rows, Ro
     a.stream(&mut h.cx(), Dir::Orig, GET);
     for (number, part) in parts.iter().enumerate() {
         a.stream(&mut h.cx(), Dir::Resp, part);
-        if number == skip_behind {
-            let request = InnerRequest::SkipEntity { from: Dir::Resp };
-            assert!(a.steer(&mut h.cx(), request));
+        if number == skip_after {
+            let request = ScriptRequest::SkipEntity { from: Dir::Resp };
+            assert!(a.handle_request(&mut h.cx(), request));
         }
     }
     a.finish(&mut h.cx());
@@ -139,11 +139,12 @@ fn a_skipped_entity_is_counted_and_not_delivered() {
 }
 
 #[test]
-fn bodies_of_a_known_length_are_skipped_if_scripts_say_so() {
+fn bodies_of_a_known_length_are_skipped_if_a_script_option_is_set() {
     let bodies = |value: u64| {
         let mut h = Harness::new(Proto::Tcp, 80);
         h.listen("http_entity_data");
-        h.env.steer(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
+        h.env
+            .apply_command(h.now, gannet_event::Command::Setting { name: "skip_http_data", value });
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, GET);
         a.stream(&mut h.cx(), Dir::Orig, GET);
@@ -213,7 +214,7 @@ fn a_request_and_its_response() {
         (Dir::Resp, b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nabcd"),
     ]);
     assert_eq!(rows.len(), 1);
-    let wanted = [
+    let expected = [
         ("trans_depth", "1"),
         ("method", "POST"),
         ("host", "a.example:81"),
@@ -232,7 +233,7 @@ fn a_request_and_its_response() {
         ("password", "-"),
         ("proxied", "VIA -> v"),
     ];
-    for (column, value) in wanted {
+    for (column, value) in expected {
         assert_eq!(rows[0][column], value, "{column}");
     }
     assert!(h.confirmed(Tag::Http));
@@ -240,7 +241,7 @@ fn a_request_and_its_response() {
 }
 
 #[test]
-fn chunks_are_put_together() {
+fn chunks_are_joined() {
     let rows = exchange(
         GET,
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -288,7 +289,7 @@ fn informational_responses_come_before_the_final_one() {
 #[test]
 fn a_body_without_length_is_lines_until_the_end() {
     let rows = exchange(GET, b"HTTP/1.1 200 OK\r\n\r\na\nbc\r\nlast");
-    // Each line counts two bytes for its end, whatever that is.
+    // Each line end counts as two bytes.
     assert_eq!(rows[0]["response_body_len"], "13");
     let rows = exchange(GET, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\na\nbc");
     assert_eq!(rows[0]["response_body_len"], "4");
@@ -302,7 +303,7 @@ fn unanswered_requests_are_written_at_the_end() {
 }
 
 #[test]
-fn too_much_pipelining_writes_what_waits() {
+fn too_much_pipelining_writes_pending_exchanges() {
     let requests = GET.repeat(150);
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
@@ -330,7 +331,7 @@ fn an_incomplete_line_before_the_request_is_part_of_its_body() {
 }
 
 #[test]
-fn behind_connect_anything_may_come() {
+fn any_protocol_may_follow_connect() {
     let (rows, h) = run(&[
         (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),
         (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\n"),
@@ -338,8 +339,8 @@ fn behind_connect_anything_may_come() {
         (Dir::Resp, b"HTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx"),
     ]);
     assert_eq!(h.rows("tunnel")[0]["tunnel_type"], "Tunnel::HTTP");
-    // One connection, one count of exchanges. The response to CONNECT ends with the connection,
-    // when those inside are past it.
+    // Both analyzers count exchanges together. The response to CONNECT ends with the connection,
+    // after the nested exchanges.
     let depths: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["trans_depth"][..])).collect();
     assert_eq!(depths, [("/within", "2"), ("-", "3"), ("a:80", "1")]);
     assert!(h.starts.is_empty());
@@ -369,9 +370,10 @@ fn inner_analyzers_get_no_end_of_a_side() {
         (Dir::Orig, b"GET /within HTTP/1.0\r\n\r\n"),
         (Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\none\r\ntwo"),
     ]);
-    // The end is that of the response to CONNECT, by which the inner one has its row.
-    let told: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["response_body_len"][..])).collect();
-    assert_eq!(told, [("/within", "0"), ("-", "5"), ("a:80", "0")]);
+    // The end of the side ends the response to CONNECT, and the nested exchange has its row.
+    let reported: Vec<_> =
+        rows.iter().map(|r| (&r["uri"][..], &r["response_body_len"][..])).collect();
+    assert_eq!(reported, [("/within", "0"), ("-", "5"), ("a:80", "0")]);
 }
 
 #[test]
@@ -388,9 +390,9 @@ fn an_upgrade_to_websocket() {
 }
 
 #[test]
-fn what_is_not_http_is_a_violation() {
+fn other_protocols_are_violations() {
     let (rows, h) = run(&[(Dir::Orig, b"EHLO x\r\n"), (Dir::Resp, b"220 y\r\n")]);
-    // "EHLO x" could be HTTP/0.9, but what answers is anything then.
+    // "EHLO x" could be HTTP/0.9, whose response may be anything.
     assert_eq!(rows[0]["method"], "EHLO");
     assert!(!h.violated(Tag::Http));
     let (rows, h) = run(&[(Dir::Orig, b"\x16\x03\x01\r\n")]);
@@ -399,7 +401,7 @@ fn what_is_not_http_is_a_violation() {
 }
 
 #[test]
-fn data_behind_the_stated_length_is_another_file_of_that_name() {
+fn data_after_the_declared_length_is_another_file_with_the_same_fuid() {
     let (rows, h) = run(&[
         (Dir::Orig, GET),
         (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -407,9 +409,9 @@ fn data_behind_the_stated_length_is_another_file_of_that_name() {
     ]);
     assert_eq!(rows[0]["response_body_len"], "7");
     let files = h.rows("files");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         files.iter().map(|f| (&f["seen_bytes"][..], &f["total_bytes"][..])).collect();
-    assert_eq!(told, [("5", "3"), ("2", "-")]);
+    assert_eq!(reported, [("5", "3"), ("2", "-")]);
     assert_eq!(files[0]["fuid"], files[1]["fuid"]);
     let fuid = &files[0]["fuid"];
     assert_eq!(rows[0]["resp_fuids"], format!("{fuid},{fuid}"));
@@ -458,7 +460,7 @@ fn parts_within_parts() {
 }
 
 #[test]
-fn a_gap_behind_the_last_part_is_a_file_of_what_holds_it() {
+fn a_gap_after_the_last_part_is_a_file_of_the_enclosing_entity() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let request = b"POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n\
@@ -569,7 +571,7 @@ fn weird_line_ends_are_reported_once() {
     for _ in 0..3 {
         // Repeated weirds of a connection are suppressed for ten minutes only.
         h.now += gannet_base::Interval::from_secs(700);
-        h.env.weirds.look(h.now);
+        h.env.weirds.check_suppressed(h.now);
         a.stream(&mut h.cx(), Dir::Resp, b"a\rb\n");
     }
     a.stream(&mut h.cx(), Dir::Orig, b"a\rb\n");
@@ -578,7 +580,7 @@ fn weird_line_ends_are_reported_once() {
 }
 
 #[test]
-fn behind_a_hole_no_line_ends_are_odd() {
+fn line_ends_after_a_gap_are_not_weird() {
     for hole in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 80);
         h.conn.set_partial(true);
@@ -592,7 +594,7 @@ fn behind_a_hole_no_line_ends_are_odd() {
 }
 
 #[test]
-fn faults_are_events() {
+fn errors_are_events() {
     let faults = |chunks: &[(Dir, &[u8])]| -> Vec<String> {
         let mut h = Harness::new(Proto::Tcp, 80);
         h.listen("http_event");
@@ -653,16 +655,16 @@ fn faults_are_events() {
 }
 
 #[test]
-fn nothing_is_read_behind_a_file_that_follows_a_violation() {
+fn nothing_is_read_after_a_file_that_follows_a_violation() {
     let ok = b"HTTP/1.1 200 OK\r\n\r\none\r\ntwo\r\nthree\r\n";
     let request = [GET, b"nonsense\r\n"].concat();
-    // The handlers of the violation run when the file begins.
+    // The handlers of the violation run when the file starts.
     let (rows, h) = run(&[(Dir::Orig, &request), (Dir::Resp, ok)]);
     assert_eq!(rows[0]["response_body_len"], "5");
     assert_eq!(h.rows("files")[0]["seen_bytes"], "5");
     let (rows, _) = run(&[(Dir::Orig, GET), (Dir::Resp, ok)]);
     assert_eq!(rows[0]["response_body_len"], "17");
-    // Violations do not count any more after so much data.
+    // Violations do not count after this amount of data.
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, &request);
@@ -673,7 +675,7 @@ fn nothing_is_read_behind_a_file_that_follows_a_violation() {
 }
 
 #[test]
-fn an_analyzer_that_is_removed_asks_for_a_file_once() {
+fn a_removed_analyzer_requests_a_file_handle_once() {
     let mut h = Harness::new(Proto::Tcp, 80);
     h.listen("");
     let mut a = Analyzer::new(&mut h.cx());
@@ -688,7 +690,7 @@ fn an_analyzer_that_is_removed_asks_for_a_file_once() {
 }
 
 #[test]
-fn decompression_takes_a_number() {
+fn decompression_takes_an_analyzer_id() {
     let mut h = Harness::new(Proto::Tcp, 80);
     h.listen("");
     let mut a = Analyzer::new(&mut h.cx());
@@ -703,7 +705,7 @@ fn decompression_takes_a_number() {
 }
 
 #[test]
-fn damaged_compression_is_reported() {
+fn corrupt_compression_is_reported() {
     let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
                      \xff\xff\xff\xff\xff\xff\xff\xff\xff";
     assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
@@ -719,7 +721,7 @@ fn a_weird_shows_what_was_sent_byte_for_byte() {
 }
 
 #[test]
-fn a_wrong_character_of_base64_is_reported_when_it_comes() {
+fn an_invalid_character_of_base64_is_reported_when_it_arrives() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let head = b"POST / HTTP/1.1\r\nContent-Transfer-Encoding: base64\r\nContent-Length: 9\r\n\r\n";
@@ -757,7 +759,7 @@ proptest! {
             }
         }
         a.finish(&mut h.cx());
-        // Whatever happened, each exchange has one row.
+        // Each exchange has exactly one row.
         let mut depths: Vec<_> = h.rows("http").iter().map(|r| r["trans_depth"].clone()).collect();
         let rows = depths.len();
         depths.sort_unstable();
@@ -766,7 +768,7 @@ proptest! {
     }
 
     #[test]
-    fn cuts_do_not_matter(at in 0usize..200) {
+    fn rows_do_not_depend_on_chunks(at in 0usize..200) {
         let response: &[u8] =
             b"HTTP/1.1 200 OK\r\nX: y\r\n z\r\nTransfer-Encoding: chunked\r\n\r\n\
               4\r\nabcd\r\n2\r\nef\r\n0\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nabc";

@@ -6,8 +6,8 @@ use gannet_event::Port;
 
 use super::events::*;
 use super::message::Answer;
-use super::message::Pair;
 use super::message::Parsed;
+use super::message::PortPair;
 use super::message::Reply;
 use super::message::Request;
 use crate::Analyze;
@@ -17,26 +17,26 @@ use crate::support::Lines;
 /// Source of weirds.
 const SOURCE: Option<&str> = Some("IDENT");
 
-/// Longest line.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 1_000;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
     sides: [Side; 2],
     /// A request was reported.
-    asked: bool,
-    /// A weird of a malformed reply was reported.
+    has_request: bool,
+    /// The weird of a malformed reply was reported.
     bad_reply: bool,
-    /// Weirds that a connection has once.
+    /// The weirds of a NUL and of a lone CR were reported: once a connection each.
     nul_in_line: bool,
     lone_cr: bool,
 }
 
 struct Side {
     lines: Lines,
-    /// Bytes so far.
+    /// Number of bytes so far.
     seen: u64,
-    /// A NUL was removed: further ones are part of their lines.
+    /// A NUL was removed: further NULs remain in their lines.
     had_nul: bool,
 }
 
@@ -50,14 +50,14 @@ impl Analyzer {
         };
         Self {
             sides: [side(), side()],
-            asked: false,
+            has_request: false,
             bad_reply: false,
             nul_in_line: false,
             lone_cr: false,
         }
     }
 
-    /// Removes the first NUL of a side, which is a weird unless it keeps the connection alive.
+    /// Removes the first NUL of a side. It is a weird unless it may be a TCP keep-alive probe.
     fn without_nul<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -96,7 +96,7 @@ impl Analyzer {
                 }
                 let (lport, rport) = tcp(ports);
                 cx.raise(|c| IdentRequest { c, lport, rport });
-                self.asked = true;
+                self.has_request = true;
             }
             None if begins_late(cx, Dir::Orig) => {}
             None => cx.weird_bytes("bad_ident_request", detail(line), SOURCE),
@@ -104,7 +104,7 @@ impl Analyzer {
     }
 
     fn reply(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        // As in Zeek, replies are read for the handlers of `ident_reply` only.
+        // As in Zeek, replies are parsed only if `ident_reply` has a handler.
         if !cx.wants::<IdentReply<'_>>() {
             return;
         }
@@ -127,7 +127,7 @@ impl Analyzer {
     }
 }
 
-/// Reports the ports of a line that are too large. Returns the line.
+/// Reports weirds for the ports of a line that are too large. Returns the parsed line.
 fn read<T>(cx: &mut Context<'_>, parsed: Parsed<'_, T>) -> Option<T> {
     for rest in parsed.large_ports.into_iter().flatten() {
         let end = memchr::memchr(0, rest).unwrap_or(rest.len());
@@ -136,11 +136,11 @@ fn read<T>(cx: &mut Context<'_>, parsed: Parsed<'_, T>) -> Option<T> {
     parsed.line
 }
 
-fn tcp(ports: Pair) -> (Port, Port) {
+fn tcp(ports: PortPair) -> (Port, Port) {
     (Port(ports.client, Proto::Tcp), Port(ports.server, Proto::Tcp))
 }
 
-/// A line as Zeek's weirds have it.
+/// Returns a line as the detail of Zeek's weirds shows it.
 fn detail(line: &[u8]) -> &[u8] {
     match memchr::memchr(0, line) {
         Some(_) => b"<string-with-NUL>",
@@ -148,17 +148,17 @@ fn detail(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether the begin of a connection was not seen and a side closed it: its last line may be the rest of one.
+/// Whether the start of the connection was not captured and a side closed it: the last line may be incomplete.
 fn begins_late(cx: &Context<'_>, from: Dir) -> bool {
     cx.conn.is_partial() && has_closed(cx, from)
 }
 
 fn has_closed(cx: &Context<'_>, from: Dir) -> bool {
-    let letter = if from.is_orig() { b'F' } else { b'f' };
-    cx.conn.history.as_bytes().contains(&letter)
+    let fin = if from.is_orig() { b'F' } else { b'f' };
+    cx.conn.history.as_bytes().contains(&fin)
 }
 
-/// An established connection ends whose originator closed its side without a request: reports a weird.
+/// Reports a weird at the end of an established connection whose originator closed its side without a request.
 pub(crate) fn report_partial_request(cx: &mut Context<'_>) {
     let is_established = !cx.conn.is_partial() && cx.conn.history.as_bytes().contains(&b'h');
     if is_established && has_closed(cx, Dir::Orig) {
@@ -174,7 +174,7 @@ impl Analyze for Analyzer {
         let mut lines = std::mem::replace(&mut side.lines, Lines::new(MAX_LINE));
         while let Some(line) = lines.next(&mut data) {
             line.report(cx, &mut self.lone_cr);
-            // Zeek's limit counts the NUL behind a line.
+            // Zeek's limit counts the NUL that terminates the line.
             let text = &line.text[..line.text.len().min(MAX_LINE - 1)];
             self.line(cx, from, text);
         }
@@ -182,7 +182,7 @@ impl Analyze for Analyzer {
         self.sides[from.index()].lines = lines;
     }
 
-    // As in Zeek, a line that had begun continues after a gap.
+    // As in Zeek, an incomplete line continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         let line = self.sides[from.index()].lines.take_partial();
@@ -194,7 +194,7 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if !self.asked || self.sides[Dir::Orig.index()].lines.has_partial() {
+        if !self.has_request || self.sides[Dir::Orig.index()].lines.has_partial() {
             report_partial_request(cx);
         }
     }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_listener_lines_are_not_read() {
+    fn without_a_listener_lines_are_not_parsed() {
         let mut h = Harness::new(Proto::Tcp, 113);
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, b"x\r\n");

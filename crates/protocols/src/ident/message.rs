@@ -1,38 +1,38 @@
 //! Lines of clients and of servers.
 
-/// The two ports that begin a line.
+/// The two ports at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// The connection's port on the server.
+pub struct PortPair {
+    /// Port of the queried connection on the server.
     pub server: u16,
-    /// The connection's port on the client.
+    /// Port of the queried connection on the client.
     pub client: u16,
 }
 
-/// The line of a client.
+/// A request: the line of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The ports.
-    pub ports: Pair,
-    /// What follows them.
+    pub ports: PortPair,
+    /// The rest of the line.
     pub rest: &'a [u8],
 }
 
-/// The line of a server.
+/// A reply: the line of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// The ports.
-    pub ports: Pair,
-    /// What the server says of them.
+    pub ports: PortPair,
+    /// Answer of the server.
     pub answer: Answer<'a>,
 }
 
-/// What a server says of a connection.
+/// Answer of a server about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
     /// The user.
     User {
-        /// The operating system, without the character set. As in Zeek, the `:` or `,` behind it belongs to it.
+        /// The operating system without the character set. As in Zeek, the `:` or `,` after it is included.
         system: &'a [u8],
         /// The user.
         user: &'a [u8],
@@ -41,12 +41,12 @@ pub enum Answer<'a> {
     Error(&'a [u8]),
 }
 
-/// A line as far as it was read.
+/// Result of parsing a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed<'a, T> {
     /// The line; `None` if it is malformed.
     pub line: Option<T>,
-    /// Ports beyond 65535, each with the rest of the line. They count as 0.
+    /// For each port beyond 65535, the line from that port on. Such a port is parsed as 0.
     pub large_ports: [Option<&'a [u8]>; 2],
 }
 
@@ -95,12 +95,12 @@ impl<'a> Reader<'a> {
         Some(Reply { ports, answer })
     }
 
-    fn pair(&mut self) -> Option<Pair> {
+    fn pair(&mut self) -> Option<PortPair> {
         self.skip_blanks();
         let server = self.port(0)?;
         self.skip(b",")?;
         let client = self.port(1)?;
-        Some(Pair { server, client })
+        Some(PortPair { server, client })
     }
 
     fn port(&mut self, n: usize) -> Option<u16> {
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         Some(port.unwrap_or(0))
     }
 
-    /// Skips a word and the blanks behind it.
+    /// Skips a word and the blanks after it; `None` if the line does not continue with the word.
     fn skip(&mut self, word: &[u8]) -> Option<()> {
         self.rest = skip_blanks(self.rest.strip_prefix(word)?);
         Some(())
@@ -143,7 +143,7 @@ fn position(line: &[u8], byte: u8) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const PORTS: Pair = Pair { server: 6191, client: 23 };
+    const PORTS: PortPair = PortPair { server: 6191, client: 23 };
 
     fn reply(line: &[u8]) -> Option<Answer<'_>> {
         let reply = Reply::parse(line).line?;
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn large_ports_count_as_0() {
         let parsed = Request::parse(b"65536, 65535");
-        let ports = Pair { server: 0, client: 65535 };
+        let ports = PortPair { server: 0, client: 65535 };
         assert_eq!(parsed.line.map(|r| r.ports), Some(ports));
         assert_eq!(parsed.large_ports, [Some(&b"65536, 65535"[..]), None]);
         let parsed = Reply::parse(b"1,99999999999999999999 : x");

@@ -7,20 +7,20 @@ use super::lines::lines;
 use crate::Context;
 use crate::Tag;
 use crate::support::ItemEffect;
-use crate::support::Preamble;
-use crate::support::Prelude;
+use crate::support::PreTls;
+use crate::support::PreTlsAnalyzer;
 
 /// The analyzer of one connection.
-pub type Analyzer = Prelude<Session>;
+pub type Analyzer = PreTlsAnalyzer<Session>;
 
-/// State of the dialogue.
+/// State of the session before TLS or login.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// Tag of the client's STARTTLS.
+    /// Tag of the client's STARTTLS command; empty before it.
     starttls: Vec<u8>,
 }
 
-impl Preamble for Session {
+impl PreTls for Session {
     const TAG: Tag = Tag::Imap;
 
     type Item<'a> = Line<'a>;
@@ -32,12 +32,12 @@ impl Preamble for Session {
     fn item(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) -> ItemEffect {
         let ok = line.command.eq_ignore_ascii_case(b"ok");
         let starttls = line.command.eq_ignore_ascii_case(b"starttls");
-        let known = match from {
+        let is_imap = match from {
             Dir::Resp => line.tag == b"*" && ok,
             // As in Zeek, in lower case only.
             Dir::Orig => starttls || line.command == b"capability",
         };
-        if known {
+        if is_imap {
             cx.confirm(Tag::Imap);
         }
         if matches!(
@@ -45,7 +45,7 @@ impl Preamble for Session {
             b"authenticate" | b"login" | b"examine" | b"create" | b"list" | b"fetch"
         ) {
             cx.confirm(Tag::Imap);
-            return ItemEffect::Past;
+            return ItemEffect::TooLate;
         }
         if let Some(list) = line.capabilities {
             let words = list.split(|b| !b.is_ascii_graphic()).filter(|word| !word.is_empty());

@@ -5,7 +5,7 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Imap);
 
-    /// TLS begins.
+    /// A connection switches to TLS: the server accepts STARTTLS.
     pub struct ImapStarttls = "imap_starttls", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -15,7 +15,7 @@ gannet_event::events! {
     pub struct ImapCapabilities<'a> = "imap_capabilities", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Capabilities.
+        /// Names of the capabilities.
         capabilities: Vec<&'a [u8]> = "capabilities",
     }
 }

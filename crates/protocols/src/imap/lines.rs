@@ -1,15 +1,15 @@
-/// A line's first two words.
+/// The first two words of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Tag: that of the command in a reply, or `*`.
+    /// Tag of the command; in a response, the tag of the command that it completes, or `*`.
     pub tag: &'a [u8],
-    /// Command, or the server's answer.
+    /// Command of a client, or status of a server's response.
     pub command: &'a [u8],
-    /// The rest of the line where a server lists its capabilities.
+    /// The rest of a server's line that lists its capabilities.
     pub capabilities: Option<&'a [u8]>,
 }
 
-/// The lines of a chunk; `Err` in place of the first that is none, and then nothing more.
+/// Iterates over the lines of a chunk. A malformed line yields `Err` and ends the iteration.
 pub fn lines(data: &[u8], client: bool) -> impl Iterator<Item = Result<Line<'_>, ()>> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ fn line(d: &[u8], client: bool) -> Option<(Line<'_>, &[u8])> {
     let (_, mut d) = split(d, |b| b == b' ');
     let mut capabilities = None;
     if !client && tag == b"*" && command.eq_ignore_ascii_case(b"capability") {
-        // A list of words, which may do without blanks between them.
+        // A list of words. As in Zeek, no blanks are required between them.
         let list = d;
         loop {
             let (_, rest) = word(d)?;

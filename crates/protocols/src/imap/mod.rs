@@ -1,8 +1,8 @@
-//! IMAP (RFC 3501), as far as it takes to recognise it and to see TLS begin.
+//! IMAP (RFC 3501), up to the start of TLS or the login of the user.
 //!
-//! As in Zeek, each chunk of the stream is read by itself as lines of a tag, a command and the rest.
-//! A server's greeting and some commands confirm the protocol; STARTTLS hands the connection
-//! to the SSL analyzer; once the user logs in, nothing more is looked at. There is no log.
+//! As in Zeek, each chunk of the stream is parsed separately as lines of a tag, a command and the rest.
+//! A server's greeting and some commands confirm the protocol; STARTTLS passes the connection
+//! to the SSL analyzer; the analysis ends when the user logs in. There is no log.
 
 mod analyzer;
 pub mod events;
@@ -18,7 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers and events of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { ports: Ports::tcp(&[143]), ..Entry::new(Tag::Imap, "IMAP", "imap") }],
     events: &[events::EVENTS],

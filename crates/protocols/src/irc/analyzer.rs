@@ -17,7 +17,7 @@ use super::message::skip_spaces;
 use super::message::until_nul;
 use super::message::words;
 use super::raise;
-use super::raise::Understood;
+use super::raise::MessageResult;
 use super::raise::nickname;
 use super::rows::Rows;
 use crate::Analyze;
@@ -25,13 +25,13 @@ use crate::Context;
 use crate::Tag;
 use crate::support::Lines;
 
-/// Bytes of a line that are looked at.
+/// Maximum length of a line in bytes; a longer line is split.
 const MAX_LINE: usize = 999;
-/// Bytes that are lost behind a line that was cut.
-const CUT_LOSS: usize = 2;
-/// A longer word is no command.
+/// Number of bytes that are lost where a line is split, as in Zeek.
+const SPLIT_LOSS: usize = 2;
+/// Maximum length of a command, in bytes.
 const MAX_COMMAND: usize = 20;
-/// This many invalid lines are tolerated.
+/// Number of lines with an invalid command that are tolerated.
 const MAX_INVALID: u32 = 20;
 const SOURCE: Option<&str> = Some("IRC");
 
@@ -42,50 +42,51 @@ pub struct Analyzer {
     confirmed: bool,
     invalid: u32,
     servers: [Server; 2],
-    reading: Reading,
-    /// TLS was given its first bytes.
-    handed_over: bool,
+    content: Content,
+    /// The TLS analyzer was started.
+    tls_started: bool,
     rows: Rows,
 }
 
-/// The introduction of a side as a server.
+/// Registration of a side as a server.
 #[derive(Clone, Copy, Default)]
 struct Server {
     registered: bool,
-    /// It can compress.
+    /// It announced support of compression.
     zip: bool,
 }
 
+/// What the connection carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
+enum Content {
     Lines,
-    /// TLS took over.
+    /// The connection has switched to TLS.
     Tls,
-    /// Servers talk compressed from here on.
+    /// The data between two servers is compressed, and not analyzed.
     Zip,
 }
 
 fn lines() -> Lines {
     let mut lines = Lines::new(MAX_LINE);
-    lines.set_loss(CUT_LOSS);
+    lines.set_loss(SPLIT_LOSS);
     lines
 }
 
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self::fresh()
+        Self::initial()
     }
 
-    fn fresh() -> Self {
+    fn initial() -> Self {
         Self {
             lines: [lines(), lines()],
             lone_cr: false,
             confirmed: false,
             invalid: 0,
             servers: [Server::default(); 2],
-            reading: Reading::Lines,
-            handed_over: false,
+            content: Content::Lines,
+            tls_started: false,
             rows: Rows::default(),
         }
     }
@@ -99,9 +100,9 @@ impl Analyzer {
         match message.verb {
             Verb::Reply(670) => {
                 cx.raise(|c| IrcStarttls { c });
-                self.reading = Reading::Tls;
+                self.content = Content::Tls;
             }
-            // A reply of 000 is taken for a command without a name.
+            // As in Zeek, a reply 000 counts as a command without a name.
             Verb::Reply(0) => self.command(cx, from, message, b""),
             Verb::Reply(code) => {
                 if let Err((weird, addl)) = raise::reply(cx, from, message, code) {
@@ -136,7 +137,7 @@ impl Analyzer {
         if word == b"STARTTLS" {
             return;
         }
-        self.introduce(from, message, word);
+        self.register_server(from, message, word);
         if word.len() > MAX_COMMAND {
             cx.weird("irc_invalid_command", "", SOURCE);
             self.invalid += 1;
@@ -146,7 +147,7 @@ impl Analyzer {
             }
             return;
         }
-        let understood = match word {
+        let result = match word {
             b"PRIVMSG" => self.private_message(cx, from, message),
             b"USER" => {
                 self.user(cx, from, message.params);
@@ -160,17 +161,17 @@ impl Analyzer {
             b"NJOIN" => self.server_join(cx, from, message.params),
             _ => raise::command(cx, from, message, word),
         };
-        if let Err((weird, addl)) = understood {
+        if let Err((weird, addl)) = result {
             cx.weird(weird, &addl, SOURCE);
             return;
         }
         if self.servers.iter().all(|s| s.registered && s.zip) {
-            self.reading = Reading::Zip;
+            self.content = Content::Zip;
         }
     }
 
-    /// Servers introduce themselves to each other with PASS and SERVER.
-    fn introduce(&mut self, from: Dir, message: Message<'_>, word: &[u8]) {
+    /// Tracks the registration of servers with PASS and SERVER.
+    fn register_server(&mut self, from: Dir, message: Message<'_>, word: &[u8]) {
         let server = &mut self.servers[from.index()];
         if server.registered {
             return;
@@ -192,7 +193,7 @@ impl Analyzer {
         let mut parts = words(params, b' ');
         let mut next = || until_nul(parts.next().unwrap_or_default());
         let (user, host, server) = (next(), next(), next());
-        // The words of the real name as they are put together elsewhere: a space after each from
+        // As in Zeek, the words of the real name are joined with a space after each word from
         // the second on.
         let mut name = Vec::new();
         for (i, word) in parts.enumerate() {
@@ -208,7 +209,7 @@ impl Analyzer {
         cx.report(rows, |c| IrcUserMessage { c, is_orig, user, host, server, real_name });
     }
 
-    fn join(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>) -> Understood {
+    fn join(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>) -> MessageResult {
         let params = message.params.strip_prefix(b":").unwrap_or(message.params);
         let mut parts = words(params, b' ');
         let Some(channels) = parts.next() else {
@@ -228,8 +229,8 @@ impl Analyzer {
         Ok(())
     }
 
-    /// A server sends the members of a channel to others.
-    fn server_join(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) -> Understood {
+    /// Processes NJOIN, with which a server sends the members of a channel to other servers.
+    fn server_join(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) -> MessageResult {
         let parts: Vec<_> = words(params, b' ').take(3).collect();
         let [channel, users] = parts[..] else {
             return Err(("irc_invalid_njoin_line", String::new()));
@@ -252,7 +253,7 @@ impl Analyzer {
         cx: &mut Context<'_>,
         from: Dir,
         message: Message<'_>,
-    ) -> Understood {
+    ) -> MessageResult {
         let params = message.params;
         let Some(space) = memchr::memchr(b' ', params) else {
             return Err(("irc_invalid_privmsg_message_format", String::new()));
@@ -294,16 +295,16 @@ impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let i = from.index();
         let mut data = data;
-        // The cutter is taken out so that a line may borrow it while it is looked at.
+        // The splitter is moved out so that lines can borrow from it while they are processed.
         let mut lines = std::mem::replace(&mut self.lines[i], Lines::new(1));
-        while self.reading == Reading::Lines && !data.is_empty() {
+        while self.content == Content::Lines && !data.is_empty() {
             let Some(line) = lines.next(&mut data) else { break };
             line.report(cx, &mut self.lone_cr);
             self.line(cx, from, line.text);
         }
         lines.report(cx, &mut self.lone_cr);
-        if self.reading == Reading::Tls && !self.handed_over {
-            self.handed_over = true;
+        if self.content == Content::Tls && !self.tls_started {
+            self.tls_started = true;
             lines.skip_lf(&mut data);
             cx.start_inner(Tag::Ssl, from, data);
         }
@@ -323,7 +324,7 @@ impl Analyze for Analyzer {
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         let (rows, lone_cr) = (std::mem::take(&mut self.rows), self.lone_cr);
-        *self = Self { rows, lone_cr, ..Self::fresh() };
+        *self = Self { rows, lone_cr, ..Self::initial() };
         true
     }
 

@@ -5,7 +5,7 @@ use gannet_files::FileStart;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::ftp::data::BEGINNING as PREFIX;
+use crate::ftp::data::PREFIX_LEN;
 use crate::ftp::data::raise_transferred;
 use crate::ftp::events::FileTransferred;
 use crate::irc::events::IrcDccFileType;
@@ -14,18 +14,19 @@ use crate::irc::rows::Transfer;
 use crate::irc::rows::endpoint;
 use crate::stack::events::FileStarts;
 
-/// The type of a file is detected after this many bytes, or never.
-const BEGINNING: u64 = 4096;
+/// Number of bytes after which the MIME type of a file is final.
+const SNIFFED: u64 = 4096;
 
-/// The analyzer of a DCC transfer: the responder sends the file, the originator how many bytes
-/// it has.
+/// The analyzer of a DCC transfer: the responder sends the file, the originator acknowledges the number of bytes
+/// received.
 pub struct Data {
     file: Option<FileId>,
+    /// Number of bytes of the file so far.
     seen: u64,
-    /// The first bytes, where an event carries them.
+    /// The first bytes, if `file_transferred` has a listener.
     prefix: Vec<u8>,
-    /// The transfer's row is written.
-    told: bool,
+    /// The row of the transfer is written.
+    logged: bool,
 }
 
 impl Data {
@@ -35,7 +36,7 @@ impl Data {
         if cx.env.irc.announced(to, now).is_some() {
             cx.confirm(Tag::IrcData);
         }
-        Self { file: None, seen: 0, prefix: Vec::new(), told: false }
+        Self { file: None, seen: 0, prefix: Vec::new(), logged: false }
     }
 
     fn file(&mut self, cx: &mut Context<'_>) -> FileId {
@@ -57,12 +58,12 @@ impl Data {
         file
     }
 
-    /// The first bytes of the file, for the event that carries them.
-    fn keep_prefix(&mut self, cx: &mut Context<'_>, data: &[u8]) {
-        let room = PREFIX - self.prefix.len();
-        if room > 0 && cx.wants::<FileTransferred>() {
-            self.prefix.extend_from_slice(&data[..room.min(data.len())]);
-            if self.prefix.len() == PREFIX {
+    /// Buffers the first bytes of the file for `file_transferred`.
+    fn buffer_prefix(&mut self, cx: &mut Context<'_>, data: &[u8]) {
+        let missing = PREFIX_LEN - self.prefix.len();
+        if missing > 0 && cx.wants::<FileTransferred>() {
+            self.prefix.extend_from_slice(&data[..missing.min(data.len())]);
+            if self.prefix.len() == PREFIX_LEN {
                 self.report(cx);
             }
         }
@@ -73,9 +74,9 @@ impl Data {
         raise_transferred(cx, &self.prefix, mime);
     }
 
-    /// The file's type is settled: the row of the offer is complete.
-    fn tell(&mut self, cx: &mut Context<'_>, file: FileId) {
-        if std::mem::replace(&mut self.told, true) {
+    /// Writes the row of the offer, once the MIME type of the file is final.
+    fn log(&mut self, cx: &mut Context<'_>, file: FileId) {
+        if std::mem::replace(&mut self.logged, true) {
             return;
         }
         let mime_type = cx.env.files.mime_type(file);
@@ -96,12 +97,12 @@ impl Analyze for Data {
             }
             return;
         }
-        self.keep_prefix(cx, data);
+        self.buffer_prefix(cx, data);
         let file = self.file(cx);
         cx.file_data(file, data);
         self.seen += data.len() as u64;
-        if self.seen >= BEGINNING {
-            self.tell(cx, file);
+        if self.seen >= SNIFFED {
+            self.log(cx, file);
         }
     }
 
@@ -109,23 +110,23 @@ impl Analyze for Data {
         if from == Dir::Resp {
             let file = self.file(cx);
             cx.file_gap(file, len);
-            // A file without its beginning has no type and no row.
-            self.told |= self.seen == 0;
-            self.tell(cx, file);
+            // A file without its first bytes has no type and no row.
+            self.logged |= self.seen == 0;
+            self.log(cx, file);
         }
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if !self.prefix.is_empty() && self.prefix.len() < PREFIX {
+        if !self.prefix.is_empty() && self.prefix.len() < PREFIX_LEN {
             self.report(cx);
         }
-        cx.raise_file_handle_of_none(Tag::IrcData, Dir::Orig);
+        cx.raise_handle_without_file(Tag::IrcData, Dir::Orig);
         if let Some(file) = self.file.take() {
             cx.env.files.detect_mime_type(file);
-            self.tell(cx, file);
+            self.log(cx, file);
             cx.file_end(file);
         } else {
-            cx.raise_file_handle_of_none(Tag::IrcData, Dir::Resp);
+            cx.raise_handle_without_file(Tag::IrcData, Dir::Resp);
         }
         let to = endpoint(cx);
         cx.env.irc.forget(to);

@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak IRC.
+//! Detection rules of IRC.
 
 use crate::detect::Sides;
 use crate::detect::TcpRule;
@@ -15,12 +15,12 @@ pub(super) const TCP: &[TcpRule] = &[
     TcpRule::server(servers),
 ];
 
-/// A client's commands in this order, and a server's reply.
+/// Whether a client sends both commands in this order, and a server replies.
 fn login(s: Sides<'_>, first: &[u8], second: &[u8]) -> bool {
     client(s.orig, first, second) && server(s.resp)
 }
 
-/// A line with one command, and a later one with the other; the latter is complete.
+/// Whether a line has the first command, and a later, complete line the second.
 fn client(d: &[u8], first: &[u8], second: &[u8]) -> bool {
     let command = |l| after_word(after(l, |b| b == b' '), first);
     let Some(rest) = line_starts(d).find_map(command).and_then(|r| r.get(1..)) else {
@@ -32,7 +32,7 @@ fn client(d: &[u8], first: &[u8], second: &[u8]) -> bool {
     })
 }
 
-/// A numeric reply at the start of a line, perhaps behind the server's name.
+/// Whether a line begins with a numeric reply, with or without the server's name as a prefix.
 fn server(d: &[u8]) -> bool {
     line_starts(d).any(|l| {
         let l = if l.first() == Some(&b':') {
@@ -48,12 +48,12 @@ fn server(d: &[u8]) -> bool {
     })
 }
 
-/// Two servers of IRC.
+/// Whether both sides register as servers.
 fn servers(s: Sides<'_>) -> bool {
     peer(s.resp) && peer(s.orig)
 }
 
-/// `SERVER name hops :description`, complete.
+/// Whether the data has a complete line `SERVER name hops :description`.
 fn peer(d: &[u8]) -> bool {
     line_starts(d).any(|l| peer_line(l) == Some(true))
 }
@@ -65,7 +65,7 @@ fn peer_line(l: &[u8]) -> Option<bool> {
     let hops = blanks(rest);
     let tail = after(hops, |b| b.is_ascii_digit());
     let text = blanks(tail);
-    let whole = rest.len() < name.len() && tail.len() < hops.len() && text.len() < tail.len();
-    let text = text.strip_prefix(b":").filter(|_| whole)?;
+    let is_complete = rest.len() < name.len() && tail.len() < hops.len() && text.len() < tail.len();
+    let text = text.strip_prefix(b":").filter(|_| is_complete)?;
     Some(ends_line(text))
 }

@@ -10,26 +10,26 @@ use gannet_event::SetOf;
 use gannet_event::Type;
 
 gannet_event::record! {
-    /// Who joins a channel.
+    /// A user who joins a channel.
     #[derive(Clone, Copy, Debug)]
     pub struct JoinInfo<'a> = "irc_join_info" {
-        /// The name.
+        /// Nickname of the user.
         nick: &'a [u8] = "nick",
         /// The channel.
         channel: &'a [u8] = "channel",
-        /// The key.
+        /// Key of the channel.
         password: &'a [u8] = "password",
-        /// What the user may do there.
+        /// Status of the user in the channel.
         usermode: &'a [u8] = "usermode",
     }
 }
 
-/// Who joins what.
+/// Users who join channels.
 #[derive(Clone, Copy, Debug)]
 pub enum Joins<'a> {
     /// A user joins channels.
     Client {
-        /// The user.
+        /// Nickname of the user.
         nick: &'a [u8],
         /// Channels with their keys.
         channels: &'a [(&'a [u8], &'a [u8])],
@@ -38,13 +38,13 @@ pub enum Joins<'a> {
     Server {
         /// The channel.
         channel: &'a [u8],
-        /// Its members, each with marks of rank.
+        /// Members of the channel, each with status prefixes.
         users: &'a [&'a [u8]],
     },
 }
 
 impl<'a> Joins<'a> {
-    /// Each of them.
+    /// Iterates over all pairs of user and channel.
     pub(super) fn iter(&self) -> impl Iterator<Item = JoinInfo<'a>> + use<'a> {
         let (mut pairs, mut members) = match *self {
             Self::Client { nick, channels } => (Some((nick, channels.iter())), None),
@@ -56,7 +56,7 @@ impl<'a> Joins<'a> {
                 return Some(JoinInfo { nick, channel, password, usermode: b"" });
             }
             let (channel, users) = members.as_mut()?;
-            let (nick, usermode) = rank(users.next()?);
+            let (nick, usermode) = status(users.next()?);
             Some(JoinInfo { nick, channel, password: b"", usermode })
         })
     }
@@ -71,8 +71,8 @@ impl Arg for Joins<'_> {
     }
 }
 
-/// A user of a channel without the marks of rank, and the rank.
-fn rank(user: &[u8]) -> (&[u8], &'static [u8]) {
+/// Splits a member of a channel into nickname and status.
+fn status(user: &[u8]) -> (&[u8], &'static [u8]) {
     match user {
         [b'@', b'@', nick @ ..] => (nick, b"creator"),
         [b'@', nick @ ..] => (nick, b"operator"),
@@ -89,22 +89,22 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Who sent it.
+        /// Sender of the message.
         prefix: &'a [u8] = "prefix",
     } {
         /// A client's command that no other event reports.
         pub struct IrcRequest<'a> = "irc_request", opt_in {
             /// The command, in upper case.
             command: &'a [u8] = "command",
-            /// Its arguments.
+            /// Arguments of the command.
             arguments: &'a [u8] = "arguments",
         }
 
         /// A server's reply that no other event reports.
         pub struct IrcReply<'a> = "irc_reply", opt_in {
-            /// Its number.
+            /// Number of the reply.
             code: u16 = "code",
-            /// What it says.
+            /// Parameters of the reply.
             params: &'a [u8] = "params",
         }
 
@@ -112,19 +112,19 @@ gannet_event::events! {
         pub struct IrcMessage<'a> = "irc_message", opt_in {
             /// The command, in upper case.
             command: &'a [u8] = "command",
-            /// Its arguments.
+            /// Arguments of the command.
             message: &'a [u8] = "message",
         }
 
         /// A server reports an error.
         pub struct IrcErrorMessage<'a> = "irc_error_message", opt_in {
-            /// What is wrong.
+            /// Description of the error.
             message: &'a [u8] = "message",
         }
 
         /// A user invites another one to a channel.
         pub struct IrcInviteMessage<'a> = "irc_invite_message", opt_in {
-            /// Who is invited.
+            /// Nickname of the invited user.
             nickname: &'a [u8] = "nickname",
             /// The channel.
             channel: &'a [u8] = "channel",
@@ -134,9 +134,9 @@ gannet_event::events! {
         pub struct IrcKickMessage<'a> = "irc_kick_message", opt_in {
             /// The channels.
             chans: &'a [u8] = "chans",
-            /// Who is removed.
+            /// Users who are removed.
             users: &'a [u8] = "users",
-            /// Why.
+            /// Reason.
             comment: Cow<'a, [u8]> = "comment",
         }
 
@@ -150,23 +150,23 @@ gannet_event::events! {
         pub struct IrcSquitMessage<'a> = "irc_squit_message", opt_in {
             /// The server.
             server: &'a [u8] = "server",
-            /// Why.
+            /// Reason.
             message: &'a [u8] = "message",
         }
 
-        /// A user offers another one a connection.
+        /// A user offers a direct connection to another one (DCC).
         pub struct IrcDccMessage<'a> = "irc_dcc_message" {
-            /// For whom it is.
+            /// Recipient of the message.
             target: &'a [u8] = "target",
-            /// What the connection is for.
+            /// Type of the connection.
             dcc_type: &'a [u8] = "dcc_type",
-            /// A file's name, or a protocol's.
+            /// Name of a file, or of a protocol.
             argument: &'a [u8] = "argument",
-            /// Who awaits the connection.
+            /// Address that accepts the connection.
             address: Addr = "address",
-            /// On which port.
+            /// Port that accepts the connection.
             dest_port: u16 = "dest_port",
-            /// Bytes of the file.
+            /// Size of the file, in bytes.
             size: u64 = "size",
         }
     }
@@ -176,26 +176,26 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Who sent it.
+        /// Sender of the message.
         source: &'a [u8] = "source",
-        /// For whom it is.
+        /// Recipient of the message.
         target: &'a [u8] = "target",
     } {
         /// A message to a user or channel.
         pub struct IrcPrivmsgMessage<'a> = "irc_privmsg_message", opt_in {
-            /// What it says.
+            /// Text of the message.
             message: &'a [u8] = "message",
         }
 
         /// A notice to a user or channel.
         pub struct IrcNoticeMessage<'a> = "irc_notice_message", opt_in {
-            /// What it says.
+            /// Text of the message.
             message: &'a [u8] = "message",
         }
 
         /// A message to a service.
         pub struct IrcSqueryMessage<'a> = "irc_squery_message", opt_in {
-            /// What it says.
+            /// Text of the message.
             message: &'a [u8] = "message",
         }
     }
@@ -208,25 +208,25 @@ gannet_event::events! {
     } {
         /// Users join channels.
         pub struct IrcJoinMessage<'a> = "irc_join_message" {
-            /// Who joins what.
+            /// Users and channels.
             info_list: Joins<'a> = "info_list",
         }
 
-        /// A user chooses a name.
+        /// A user changes the nickname.
         pub struct IrcNickMessage<'a> = "irc_nick_message" {
-            /// Who sent it.
+            /// Sender of the message.
             who: &'a [u8] = "who",
-            /// The name.
+            /// The new nickname.
             newnick: &'a [u8] = "newnick",
         }
 
-        /// A user logs in.
+        /// A user registers.
         pub struct IrcUserMessage<'a> = "irc_user_message" {
-            /// The user.
+            /// Name of the user.
             user: &'a [u8] = "user",
-            /// The client.
+            /// Host of the user.
             host: &'a [u8] = "host",
-            /// The server.
+            /// Name of the server.
             server: &'a [u8] = "server",
             /// The user's real name.
             real_name: &'a [u8] = "real_name",
@@ -240,7 +240,7 @@ gannet_event::events! {
 
         /// The number of channels.
         pub struct IrcChannelInfo = "irc_channel_info", opt_in {
-            /// How many there are.
+            /// Number of channels.
             chans: u64 = "chans",
         }
 
@@ -254,18 +254,18 @@ gannet_event::events! {
 
         /// The number of users of the network.
         pub struct IrcGlobalUsers<'a> = "irc_global_users", opt_in {
-            /// The first word of the reply, with the space behind it.
+            /// The first word of the reply and the space after it.
             prefix: &'a [u8] = "prefix",
-            /// The numbers, in words.
+            /// Text of the reply with the numbers.
             msg: &'a [u8] = "msg",
         }
 
-        /// A name cannot be had.
+        /// A nickname is invalid or already in use.
         pub struct IrcInvalidNick = "irc_invalid_nick", opt_in {}
 
         /// The users of a channel.
         pub struct IrcNamesInfo<'a> = "irc_names_info", opt_in {
-            /// The kind of the channel.
+            /// Type of the channel.
             c_type: &'a [u8] = "c_type",
             /// The channel.
             channel: &'a [u8] = "channel",
@@ -275,25 +275,25 @@ gannet_event::events! {
 
         /// The size of the network.
         pub struct IrcNetworkInfo = "irc_network_info", opt_in {
-            /// How many users there are.
+            /// Number of users.
             users: u64 = "users",
-            /// How many services.
+            /// Number of services.
             services: u64 = "services",
-            /// How many servers.
+            /// Number of servers.
             servers: u64 = "servers",
         }
 
         /// The size of a server.
         pub struct IrcServerInfo = "irc_server_info", opt_in {
-            /// How many users it has.
+            /// Number of users.
             users: u64 = "users",
-            /// How many services.
+            /// Number of services.
             services: u64 = "services",
-            /// How many servers.
+            /// Number of servers.
             servers: u64 = "servers",
         }
 
-        /// A user wants to be an operator.
+        /// A user requests operator privileges.
         pub struct IrcOperMessage<'a> = "irc_oper_message", opt_in {
             /// The user.
             user: &'a [u8] = "user",
@@ -301,9 +301,9 @@ gannet_event::events! {
             password: &'a [u8] = "password",
         }
 
-        /// The reply to a user who wants to be an operator.
+        /// A server answers a request for operator privileges.
         pub struct IrcOperResponse = "irc_oper_response", opt_in {
-            /// Whether the user is one.
+            /// Whether the privileges were granted.
             got_oper: bool = "got_oper",
         }
 
@@ -313,21 +313,21 @@ gannet_event::events! {
             nick: &'a [u8] = "nick",
             /// The channels.
             chans: SetOf<&'a [u8]> = "chans",
-            /// A last word.
+            /// Parting message.
             message: &'a [u8] = "message",
         }
 
-        /// A client asks who is in a channel.
+        /// A client queries users (WHO).
         pub struct IrcWhoMessage<'a> = "irc_who_message", opt_in {
-            /// The channel, or a pattern.
+            /// Channel or pattern.
             mask: &'a [u8] = "mask",
-            /// Whether only operators are asked for.
+            /// Whether only operators are requested.
             oper: bool = "oper",
         }
 
-        /// A user of those whom a client asks for.
+        /// A reply to WHO: one user.
         pub struct IrcWhoLine<'a> = "irc_who_line", opt_in {
-            /// Who asks.
+            /// Nickname of the client.
             target_nick: &'a [u8] = "target_nick",
             /// The channel.
             channel: &'a [u8] = "channel",
@@ -337,25 +337,25 @@ gannet_event::events! {
             host: &'a [u8] = "host",
             /// The user's server.
             server: &'a [u8] = "server",
-            /// The user's name in the network.
+            /// The user's nickname.
             nick: &'a [u8] = "nick",
             /// Flags.
             params: &'a [u8] = "params",
-            /// How many servers are between.
+            /// Number of hops to the user's server.
             hops: u64 = "hops",
             /// The first word of the user's real name.
             real_name: &'a [u8] = "real_name",
         }
 
-        /// A client asks about users.
+        /// A client queries details of users (WHOIS).
         pub struct IrcWhoisMessage<'a> = "irc_whois_message", opt_in {
-            /// The server that is asked, if any.
+            /// The queried server, if any.
             server: &'a [u8] = "server",
             /// The users.
             users: &'a [u8] = "users",
         }
 
-        /// The channels of a user.
+        /// A reply to WHOIS: the channels of a user.
         pub struct IrcWhoisChannelLine<'a> = "irc_whois_channel_line", opt_in {
             /// The first word of the reply.
             nick: &'a [u8] = "nick",
@@ -363,15 +363,15 @@ gannet_event::events! {
             chans: SetOf<&'a [u8]> = "chans",
         }
 
-        /// A user is an operator.
+        /// A reply to WHOIS: the user is an operator.
         pub struct IrcWhoisOperatorLine<'a> = "irc_whois_operator_line", opt_in {
             /// The user.
             nick: &'a [u8] = "nick",
         }
 
-        /// The names of a user.
+        /// A reply to WHOIS: the names of a user.
         pub struct IrcWhoisUserLine<'a> = "irc_whois_user_line", opt_in {
-            /// The name in the network.
+            /// Nickname of the user.
             nick: &'a [u8] = "nick",
             /// The user.
             user: &'a [u8] = "user",
@@ -381,11 +381,11 @@ gannet_event::events! {
             real_name: Cow<'a, [u8]> = "real_name",
         }
 
-        /// A user leaves.
+        /// A user leaves the network.
         pub struct IrcQuitMessage<'a> = "irc_quit_message", opt_in {
             /// The user.
             nick: &'a [u8] = "nick",
-            /// A last word.
+            /// Parting message.
             message: &'a [u8] = "message",
         }
     }
@@ -394,12 +394,12 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// TLS begins.
+        /// The connection switches to TLS.
         pub struct IrcStarttls = "irc_starttls", opt_in {}
 
-        /// The receiver of a file acknowledges how much of it arrived.
+        /// The receiver of a file acknowledges the number of bytes received.
         pub struct IrcDccSendAck = "irc_dcc_send_ack", opt_in {
-            /// Bytes that it has in all.
+            /// Total number of bytes received.
             bytes_received: u64 = "bytes_received",
         }
     }
@@ -408,9 +408,9 @@ gannet_event::events! {
         /// The connection of the transfer.
         c: Connection = "c",
     } {
-        /// The type of the file that was offered is known, or will not be.
+        /// The MIME type of an offered file is final.
         pub struct IrcDccFileType = "gannet::irc_dcc_file_type", opt_in {
-            /// The type.
+            /// The MIME type, if it was detected.
             mime_type: Option<&'static str> = "mime_type",
         }
     }

@@ -4,49 +4,49 @@ use gannet_base::Addr;
 
 use crate::support::text::integer;
 
-/// RFC 1459 allows no longer lines.
+/// Maximum length of a message, in bytes (RFC 1459 §2.3).
 pub(super) const MAX_MESSAGE: usize = 512;
 
-/// One message.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The sender, if stated; empty otherwise.
+    /// Sender of the message; empty if it has no prefix.
     pub prefix: &'a [u8],
     /// Command or reply code.
     pub verb: Verb<'a>,
-    /// Everything behind that.
+    /// The parameters.
     pub params: &'a [u8],
 }
 
-/// The kind of a message.
+/// Command or reply code of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb<'a> {
     /// A reply of a server.
     Reply(u16),
-    /// A command as it was written.
+    /// A command in its original case.
     Command(&'a [u8]),
 }
 
-/// Why a line is no message.
+/// Error of a malformed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// Longer than [`MAX_MESSAGE`].
     TooLong,
-    /// Less than three characters.
+    /// Fewer than three characters.
     TooShort,
-    /// A prefix and nothing else.
+    /// A prefix without a command.
     OnlyPrefix,
-    /// Nothing worth mentioning behind tags and prefix.
+    /// Fewer than three characters after tags and prefix.
     Empty,
-    /// A number that is not of three digits.
+    /// A reply code that does not have three digits.
     BadNumber,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a line; nothing for one that holds only tags.
+    /// Parses a line; `None` for one with only tags.
     ///
     /// # Errors
-    /// Why it is no message.
+    /// The error of a malformed line.
     pub fn parse(line: &'a [u8]) -> Result<Option<Self>, Problem> {
         if line.len() > MAX_MESSAGE {
             return Err(Problem::TooLong);
@@ -82,8 +82,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Commands that a client may send: one of them shows that this is IRC.
-const CLIENT: [&str; 53] = [
+/// Commands that a client may send, which confirm the protocol.
+const CLIENT_COMMANDS: [&str; 53] = [
     "ADMIN", "AWAY", "CNOTICE", "CONNECT", "CPRIVMSG", "DIE", "ENCAP", "ERROR", "INFO", "INVITE",
     "ISON", "JOIN", "KICK", "KILL", "KNOCK", "LINKS", "LIST", "LUSERS", "MODE", "MOTD", "NAMES",
     "NICK", "NOTICE", "OPER", "PART", "PASS", "PING", "PONG", "PRIVMSG", "QUIT", "REHASH", "RULES",
@@ -92,12 +92,12 @@ const CLIENT: [&str; 53] = [
     "WHOIS", "WHOWAS",
 ];
 
-/// Whether a client may send this command, in any case.
+/// Whether a client may send this command, which is given in any case.
 pub(super) fn is_client_command(word: &[u8]) -> bool {
-    CLIENT.iter().any(|c| word.eq_ignore_ascii_case(c.as_bytes()))
+    CLIENT_COMMANDS.iter().any(|c| word.eq_ignore_ascii_case(c.as_bytes()))
 }
 
-/// The words of a text, empty ones left out.
+/// Splits a text into words and skips empty ones.
 pub(super) fn words(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     text.split(move |&b| b == separator).filter(|w| !w.is_empty())
 }
@@ -107,33 +107,33 @@ pub(super) fn words(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 pub struct Dcc<'a> {
     /// `SEND`, `CHAT`, …
     pub kind: &'a [u8],
-    /// A file's name, or a protocol's.
+    /// Name of a file, or of a protocol.
     pub argument: &'a [u8],
     /// Address that accepts the connection.
     pub host: Addr,
-    /// On which port.
+    /// Port that accepts the connection.
     pub port: u16,
-    /// Bytes of the file, 0 if not stated.
+    /// Size of the file in bytes; 0 if missing.
     pub size: u64,
 }
 
-/// The fault of an offer.
+/// Error of a malformed offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DccProblem {
     /// Too few or too many words.
     Format,
-    /// The address is no number.
+    /// The address is not a number.
     Host,
-    /// The port is no number, or this.
+    /// The port is not a number (0), or this number, which is too large.
     Port(u32),
 }
 
 impl<'a> Dcc<'a> {
-    /// Reads the text of a PRIVMSG, without the control characters around it; nothing unless it
+    /// Parses the text of a PRIVMSG after the leading control character; `None` unless it
     /// begins with `DCC`.
     ///
     /// # Errors
-    /// The fault of the offer.
+    /// The error of a malformed offer.
     pub fn parse(text: &'a [u8]) -> Result<Option<Self>, DccProblem> {
         if text.len() <= 3 || !text.starts_with(b"DCC") {
             return Ok(None);
@@ -152,7 +152,7 @@ impl<'a> Dcc<'a> {
         let host = number(parts[3]).ok_or(DccProblem::Host)?;
         let port = number(parts[4]).ok_or(DccProblem::Port(0))?;
         let port = u16::try_from(port).map_err(|_| DccProblem::Port(port))?;
-        // Read as C's `int`: a negative size becomes a great one.
+        // As in Zeek, parsed as a signed 32-bit number and then sign-extended to an unsigned one.
         let size = parts.get(5).map_or(0, |t| i64::from(integer(t).0 as i32) as u64);
         let host = Addr::v4(host.to_be_bytes());
         Ok(Some(Self {
@@ -165,18 +165,18 @@ impl<'a> Dcc<'a> {
     }
 }
 
-/// The digits at the front of a word.
+/// Parses the leading digits of a word.
 fn number(word: &[u8]) -> Option<u32> {
     let digits = word.iter().take_while(|b| b.is_ascii_digit()).count();
     std::str::from_utf8(&word[..digits]).ok()?.parse().ok()
 }
 
-/// The text before its first NUL.
+/// Returns the text before its first NUL.
 pub(super) fn until_nul(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(0, text).unwrap_or(text.len())]
 }
 
-/// The text without the spaces at its front.
+/// Returns the text without leading spaces.
 pub(super) fn skip_spaces(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|&&b| b == b' ').count();
     &text[n..]
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none() {
+    fn malformed_lines() {
         assert_eq!(Message::parse(b" x"), Err(Problem::TooShort));
         assert_eq!(Message::parse(b"@tags=only"), Ok(None));
         assert_eq!(Message::parse(b":prefix"), Err(Problem::OnlyPrefix));
@@ -241,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_do(line: Vec<u8>) {
+        fn any_bytes_are_parsed(line: Vec<u8>) {
             if let Ok(Some(message)) = Message::parse(&line) {
                 let _ = Dcc::parse(message.params);
             }

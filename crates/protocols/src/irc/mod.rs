@@ -1,10 +1,10 @@
 //! IRC: RFC 1459 and RFC 2812, with DCC transfers and STARTTLS.
 //!
-//! Both sides send lines, which [`Message`] parses. NICK, USER and JOIN of a client make an
-//! [`IrcRow`] each. An offer to send a file (DCC SEND, within a PRIVMSG) announces a connection: it
+//! Both sides send lines, which [`Message`] parses. Each NICK, USER and JOIN of a client is logged as an
+//! [`IrcRow`]. An offer to send a file (DCC SEND, within a PRIVMSG) announces a connection: it
 //! is stored in [`Shared`] and among the expected connections of [`Env`](crate::Env), and [`Data`]
-//! is started on it. The offer's row is written when the type of the file is known, with the state
-//! of the session at that time, which is why sessions are in [`Shared`].
+//! is started on it. The row of the offer is written when the type of the file is final, with the state
+//! of the session at that time; therefore sessions are in [`Shared`].
 
 mod analyzer;
 mod data;
@@ -32,7 +32,7 @@ use crate::descriptor::Kind;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

@@ -1,8 +1,9 @@
-//! Replies and commands of which only events are made.
+//! Raises the events of replies and commands that have no rows.
 //!
-//! A command whose own event has no listener is raised as a request or a message.
+//! A command without a listener for its own event is raised as `irc_request` or `irc_message`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use gannet_base::Dir;
 use gannet_event::SetOf;
@@ -15,44 +16,42 @@ use super::message::words;
 use crate::Context;
 use crate::support::text::integer;
 
-/// Whether a message is valid, otherwise the weird and its details.
-pub(super) type Understood = Result<(), (&'static str, String)>;
+/// `Ok` for a valid message; otherwise the name and the detail of a weird.
+pub(super) type MessageResult = Result<(), (&'static str, String)>;
 
-/// The weird of a message that its event cannot show.
-fn invalid(weird: &'static str) -> Understood {
+/// The error of a message with invalid parameters, without detail.
+fn invalid(weird: &'static str) -> MessageResult {
     Err((weird, String::new()))
 }
 
-/// A text without a colon at its beginning.
+/// Removes a leading colon.
 pub(super) fn without_colon(text: &[u8]) -> &[u8] {
     text.strip_prefix(b":").unwrap_or(text)
 }
 
-/// The name in a prefix; empty where there is no `!`.
+/// Returns the nickname in a prefix; empty without a `!`.
 pub(super) fn nickname(prefix: &[u8]) -> &[u8] {
     memchr::memchr(b'!', prefix).map_or(&[], |at| &prefix[..at])
 }
 
-/// A number as C's `atoi` reads it: a negative one becomes a great one.
+/// Parses a number like C's `atoi`; as in Zeek, the result is sign-extended to an unsigned number.
 fn count(word: &[u8]) -> u64 {
     i64::from(integer(word).0 as i32) as u64
 }
 
-/// The number before the last of these words; 0 without one.
+/// Parses the number before the last occurrence of one of the names; 0 if there is none.
 fn count_of(params: &[u8], names: &[&[u8]]) -> u64 {
     let numbers = words(params, b' ').zip(words(params, b' ').skip(1));
     numbers.filter(|(_, name)| names.contains(name)).last().map_or(0, |(number, _)| count(number))
 }
 
-/// Words, each once.
+/// The distinct words in the order of their first occurrence, on which the order of a table with seeds depends.
 fn set<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> SetOf<&'a [u8]> {
-    let mut all: Vec<&[u8]> = words.into_iter().collect();
-    all.sort_unstable();
-    all.dedup();
-    SetOf(all)
+    let mut seen = HashSet::new();
+    SetOf(words.into_iter().filter(|word| seen.insert(*word)).collect())
 }
 
-/// Words as a text, without a colon at its beginning.
+/// Joins words to a text without a leading colon.
 fn sentence<'a>(words: &[&'a [u8]]) -> Cow<'a, [u8]> {
     match words {
         [] => Cow::Borrowed(&[]),
@@ -67,7 +66,7 @@ pub(super) fn reply(
     from: Dir,
     message: Message<'_>,
     code: u16,
-) -> Understood {
+) -> MessageResult {
     let (is_orig, prefix, params) = (from.is_orig(), message.prefix, message.params);
     let parts = || words(params, b' ').collect::<Vec<_>>();
     match code {
@@ -179,7 +178,7 @@ pub(super) fn command(
     from: Dir,
     message: Message<'_>,
     word: &[u8],
-) -> Understood {
+) -> MessageResult {
     let (is_orig, prefix, params) = (from.is_orig(), message.prefix, message.params);
     let parts = || words(params, b' ').map(until_nul).collect::<Vec<_>>();
     let addressed = memchr::memchr(b' ', params)

@@ -1,4 +1,4 @@
-//! irc.log: one row a change of name, a channel joined, a file offered and sent.
+//! irc.log: one row for each NICK, USER, JOIN and DCC transfer.
 
 use gannet_base::Interval;
 
@@ -7,14 +7,14 @@ use super::shared::Endpoint;
 use super::shared::IrcRow;
 use crate::Context;
 use crate::Expected;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::stack::events::FileStarts;
 
-/// A transfer that does not begin within this is not expected any longer.
-const AWAIT: Interval = Interval::from_secs(300);
+/// Time for which an announced transfer is expected.
+const EXPECT_TIMEOUT: Interval = Interval::from_secs(300);
 
-/// The endpoint that was announced, which is that of the connection.
+/// Returns the announced endpoint, which is the responder of the connection.
 pub(super) fn endpoint(cx: &Context<'_>) -> Endpoint {
     (cx.conn.id.resp_h, cx.conn.id.resp_p, cx.conn.is_global())
 }
@@ -22,19 +22,19 @@ pub(super) fn endpoint(cx: &Context<'_>) -> Endpoint {
 /// The rows of a connection to a server.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Some message made a session of the connection.
+    /// A session was created for the connection.
     has_session: bool,
 }
 
 impl Rows {
-    /// The session's row, as of now.
+    /// Returns the row of the session and updates its time.
     fn row<'c>(&mut self, cx: &'c mut Context<'_>) -> &'c mut IrcRow {
         self.has_session = true;
         let (now, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
         &mut cx.env.irc.session(now, uid, id).row
     }
 
-    /// The connection ends.
+    /// Ends the session at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if self.has_session {
             cx.env.irc.close(cx.conn.uid);
@@ -42,35 +42,35 @@ impl Rows {
     }
 }
 
-impl Hear<IrcNickMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcNickMessage<'_>) {
+impl OnEvent<IrcNickMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcNickMessage<'_>) {
         let row = self.row(cx);
         if event.is_orig {
             row.command = Some("NICK");
             row.value = Some(event.newnick.to_vec());
-            let whole = row.clone();
+            let complete = row.clone();
             row.nick = Some(event.newnick.to_vec());
-            cx.log(&whole);
+            cx.log(&complete);
         }
     }
 }
 
-impl Hear<IrcUserMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcUserMessage<'_>) {
+impl OnEvent<IrcUserMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcUserMessage<'_>) {
         let row = self.row(cx);
         if event.is_orig {
             row.command = Some("USER");
             row.value = Some(event.user.to_vec());
             row.addl = Some([event.host, event.server, event.real_name].join(&b' '));
-            let whole = row.clone();
+            let complete = row.clone();
             row.user = Some(event.user.to_vec());
-            cx.log(&whole);
+            cx.log(&complete);
         }
     }
 }
 
-impl Hear<IrcJoinMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcJoinMessage<'_>) {
+impl OnEvent<IrcJoinMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcJoinMessage<'_>) {
         let row = self.row(cx);
         if !event.is_orig {
             return;
@@ -83,14 +83,14 @@ impl Hear<IrcJoinMessage<'_>> for Rows {
                 [] => Vec::new(),
                 key => [b" with channel key: '", key, b"'"].concat(),
             });
-            let whole = row.clone();
-            cx.log(&whole);
+            let complete = row.clone();
+            cx.log(&complete);
         }
     }
 }
 
-impl Hear<IrcDccMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcDccMessage<'_>) {
+impl OnEvent<IrcDccMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcDccMessage<'_>) {
         self.row(cx);
         let (now, uid) = (cx.now, cx.conn.uid);
         if event.dcc_type != b"SEND" {
@@ -109,17 +109,17 @@ impl Hear<IrcDccMessage<'_>> for Rows {
             cx.conn,
             None,
             to,
-            Expected { tag: Tag::IrcData, parent: uid, expires: now + AWAIT },
+            Expected { tag: Tag::IrcData, parent: uid, expires: now + EXPECT_TIMEOUT },
             now,
         );
     }
 }
 
-/// The row of a transfer, which is that of the session that offered it.
+/// Completes and writes the row of a transfer, which belongs to the session that offered it.
 pub(super) struct Transfer;
 
-impl Hear<FileStarts> for Transfer {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FileStarts) {
+impl OnEvent<FileStarts> for Transfer {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FileStarts) {
         let (to, now) = (endpoint(cx), cx.now);
         if let Some(row) = cx.env.irc.announced(to, now) {
             row.fuid = event.fuid;
@@ -127,15 +127,15 @@ impl Hear<FileStarts> for Transfer {
     }
 }
 
-impl Hear<IrcDccFileType> for Transfer {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &IrcDccFileType) {
+impl OnEvent<IrcDccFileType> for Transfer {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &IrcDccFileType) {
         let (to, now) = (endpoint(cx), cx.now);
         let Some(row) = cx.env.irc.announced(to, now) else { return };
-        let mut whole = row.clone();
+        let mut complete = row.clone();
         (row.dcc_file_name, row.dcc_file_size, row.dcc_mime_type) = (None, None, None);
-        whole.command = Some("DCC");
-        whole.dcc_mime_type = event.mime_type.or(whole.dcc_mime_type);
-        cx.log(&whole);
+        complete.command = Some("DCC");
+        complete.dcc_mime_type = event.mime_type.or(complete.dcc_mime_type);
+        cx.log(&complete);
         cx.env.irc.forget(to);
     }
 }

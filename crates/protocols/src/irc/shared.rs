@@ -1,4 +1,4 @@
-//! Sessions, and the transfers that they announced.
+//! State that sessions and the transfers that they announced share.
 
 mod rows;
 
@@ -15,21 +15,21 @@ use gannet_dict::ExpireOn;
 use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
 
-/// An offer without a connection expires after this time.
+/// Time after which an unused offer expires.
 const LIFETIME: Interval = Interval::from_secs(300);
 
-/// Transfers that are awaited at a time.
+/// Maximum number of expected transfers.
 const MAX_EXPECTED: usize = 5000;
 
-/// An announced endpoint, and whether it was announced within the global shard.
+/// An announced endpoint: address, port, and whether it was announced on the global shard.
 pub(crate) type Endpoint = (Addr, u16, bool);
 
-/// What connections to servers share with those that carry files.
+/// State that connections to servers share with those that carry files.
 ///
-/// A transfer's row is the session's, whether or not that is still open when the file comes.
+/// The row of a transfer belongs to the session, which is kept until its transfers have ended or expired.
 pub struct Shared {
     sessions: Sessions,
-    /// Awaited transfers: the session, and when the entry was last used.
+    /// Expected transfers: the session, and the time of the last use of the entry.
     expected: ExpiringDict<Endpoint, (Uid, Time)>,
 }
 
@@ -44,23 +44,24 @@ impl Default for Shared {
 /// A session.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Its row.
+    /// The row of the session.
     pub(super) row: IrcRow,
+    /// The connection to the server is open.
     open: bool,
-    /// Transfers that point here.
-    awaited: u32,
+    /// Number of expected transfers of this session.
+    expected: u32,
 }
 
 impl Shared {
-    /// A session at its newest message.
+    /// Returns the session of a connection with its time set to `now`; creates it if necessary.
     pub(super) fn session(&mut self, now: Time, uid: Uid, id: ConnId) -> &mut Session {
-        let new = || Session { row: IrcRow::new(now, uid, id), open: true, awaited: 0 };
+        let new = || Session { row: IrcRow::new(now, uid, id), open: true, expected: 0 };
         let session = self.sessions.entry(uid).or_insert_with(new);
         session.row.ts = now;
         session
     }
 
-    /// The connection to the server is over.
+    /// Closes the session at the end of its connection.
     pub(super) fn close(&mut self, uid: Uid) {
         if let Some(session) = self.sessions.get_mut(&uid) {
             session.open = false;
@@ -68,23 +69,23 @@ impl Shared {
         }
     }
 
-    /// Whether no more transfers can be awaited.
+    /// Whether the number of expected transfers is at the limit.
     pub(super) fn is_full(&mut self, now: Time) -> bool {
         let sessions = &mut self.sessions;
-        self.expected.expire(nanos(now), usize::MAX, |_, (uid, _)| left(sessions, uid));
+        self.expected.expire(nanos(now), usize::MAX, |_, (uid, _)| transfer_removed(sessions, uid));
         self.expected.len() >= MAX_EXPECTED
     }
 
-    /// A session announced a transfer from this endpoint.
+    /// Registers a transfer from this endpoint that a session announced.
     pub(super) fn announce(&mut self, to: Endpoint, session: Uid, now: Time) {
         self.forget(to);
         if let Some(s) = self.sessions.get_mut(&session) {
-            s.awaited += 1;
+            s.expected += 1;
             self.expected.insert(nanos(now), to, (session, now));
         }
     }
 
-    /// The row of the session that announced a transfer from this endpoint.
+    /// Returns the row of the session that announced a transfer from this endpoint.
     pub(crate) fn announced(&mut self, to: Endpoint, now: Time) -> Option<&mut IrcRow> {
         self.expected.peek(&to).filter(|e| e.1 + LIFETIME > now)?;
         let entry = self.expected.get_mut(nanos(now), &to)?;
@@ -92,31 +93,31 @@ impl Shared {
         self.sessions.get_mut(&entry.0).map(|s| &mut s.row)
     }
 
-    /// Name of the file that was offered from this endpoint.
+    /// Returns the name of the file that was offered from this endpoint.
     pub(super) fn file_name(&mut self, to: Endpoint, now: Time) -> Option<Vec<u8>> {
         self.announced(to, now)?.dcc_file_name.clone()
     }
 
-    /// The transfer from this endpoint is not awaited any longer.
+    /// Removes the transfer from this endpoint.
     pub(super) fn forget(&mut self, to: Endpoint) {
         if let Some((uid, _)) = self.expected.remove(&to) {
-            left(&mut self.sessions, uid);
+            transfer_removed(&mut self.sessions, uid);
         }
     }
 }
 
 type Sessions = HashMap<Uid, Session, KeyedHash>;
 
-/// A transfer of this session is not awaited any longer.
-fn left(sessions: &mut Sessions, uid: Uid) {
+/// Decrements the number of expected transfers of a session.
+fn transfer_removed(sessions: &mut Sessions, uid: Uid) {
     if let Some(session) = sessions.get_mut(&uid) {
-        session.awaited = session.awaited.saturating_sub(1);
+        session.expected = session.expected.saturating_sub(1);
         drop_unused(sessions, uid);
     }
 }
 
 fn drop_unused(sessions: &mut Sessions, uid: Uid) {
-    if sessions.get(&uid).is_some_and(|s| !s.open && s.awaited == 0) {
+    if sessions.get(&uid).is_some_and(|s| !s.open && s.expected == 0) {
         sessions.remove(&uid);
     }
 }
@@ -131,7 +132,7 @@ mod tests {
     use gannet_base::UidSource;
 
     #[test]
-    fn sessions_live_as_long_as_they_are_awaited() {
+    fn sessions_live_as_long_as_transfers_are_expected() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
         let host = Addr::v4([192, 0, 2, 1]);
@@ -161,9 +162,9 @@ mod tests {
         assert!(!shared.is_full(Time::from_secs(1301)));
         assert!(shared.expected.is_empty());
     }
-    /// Each offer beyond the limit had all others looked through.
+    /// An offer beyond the limit must not search all others.
     #[test]
-    fn what_is_full_is_not_searched() {
+    fn a_full_table_is_not_searched() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
         let host = Addr::v4([192, 0, 2, 1]);

@@ -12,26 +12,26 @@ use crate::Request;
 use crate::Tag;
 use crate::support::Frames;
 
-/// Longest message over TCP. (Tickets hold group memberships: some 100 kB are possible.)
+/// Maximum length of a message over TCP, in bytes. (Tickets contain group memberships, and may have about 100 kB.)
 const MAX_MESSAGE: usize = 10 << 20;
 
-/// Reads one message into the row of its connection. Returns whether it was one.
+/// Parses a message and reports it to the row of its connection. Returns whether it is valid.
 fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, data: &[u8]) -> bool {
     let mut facts = ParsedFacts { collects: cx.env.logs.events.any(), ..ParsedFacts::default() };
     let parsed = message::parse(data, &mut facts);
     if let Some(n) = facts.long_number {
-        cx.long_number(n);
+        cx.report_long_integer(n);
     }
-    let counts = parsed.as_ref().is_ok_and(Message::counts);
-    if counts {
+    let is_logged = parsed.as_ref().is_ok_and(Message::is_logged);
+    if is_logged {
         certificates::report(cx, session, facts.client_certificate, true);
         certificates::report(cx, session, facts.server_certificate, false);
     }
     if facts.ap_request.is_some() || parsed.is_ok() {
         cx.confirm(tag);
     }
-    if counts {
-        for _ in 0..facts.odd_addresses {
+    if is_logged {
+        for _ in 0..facts.invalid_addresses {
             cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
         }
     }
@@ -45,21 +45,21 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, from: Dir, dat
     parsed.is_ok()
 }
 
-/// Messages inside the tokens of another protocol, whose connection has the row.
+/// Analyzes messages inside tokens of another protocol, whose connection has the row.
 #[derive(Debug, Default)]
 pub struct Inner {
     confirmed: bool,
 }
 
 impl Inner {
-    /// One message.
+    /// Analyzes one message.
     pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, from: Dir, data: &[u8]) {
         let before = cx.requests.len();
         message(cx, session, Tag::Krb, from, data);
         let confirms = |r: &Request| matches!(r, Request::Confirm(Tag::Krb));
         if let Some(at) = cx.requests[before..].iter().position(confirms) {
             if self.confirmed {
-                // It counts once: what failed since stays failed.
+                // Only the first confirmation counts, so that later violations stay valid.
                 cx.requests.remove(before + at);
             }
             self.confirmed = true;
@@ -95,10 +95,11 @@ impl Analyze for Udp {
     }
 }
 
-/// The analyzer of a TCP connection: each message follows its length in four bytes.
+/// The analyzer of a TCP connection, on which each message has a length prefix of four bytes.
 pub struct Tcp {
     session: Session,
     frames: [Frames; 2],
+    /// A gap ended the analysis.
     gap: bool,
 }
 
@@ -214,7 +215,7 @@ mod tests {
         let request = as_req_from(&[10, 0, 0]);
         let mut h = Harness::new(Proto::Tcp, 88);
         let mut a = Tcp::new(&mut h.cx());
-        // A message that is broken further on counts for nothing.
+        // A message with a later error is not reported.
         let mut broken = request.clone();
         broken.extend_from_slice(b"\xa4\x05");
         a.stream(&mut h.cx(), Dir::Orig, &framed(&broken));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_outlives_a_violation() {
+    fn a_request_is_logged_after_a_violation() {
         let mut h = Harness::new(Proto::Tcp, 88);
         let mut a = Tcp::new(&mut h.cx());
         let framed = |m: Vec<u8>| [&(m.len() as u32).to_be_bytes()[..], &m].concat();
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_cut_anywhere_and_errors() {
+    fn streams_in_any_chunks_and_errors() {
         let mut h = Harness::new(Proto::Tcp, 88);
         let mut a = Tcp::new(&mut h.cx());
         let framed = |m: Vec<u8>| [&(m.len() as u32).to_be_bytes()[..], &m].concat();

@@ -5,9 +5,9 @@ use super::events::Subject;
 use super::rows::Session;
 use crate::Context;
 
-/// Reports a certificate, if there is one: it is logged among the certificates, and the row names it.
+/// Reports a certificate, if any, to the certificate log and to the row.
 ///
-/// As in Zeek, an anonymous client (RFC 8062) has an empty certificate, which is a file nevertheless.
+/// As in Zeek, the empty certificate of an anonymous client (RFC 8062) is a file, too.
 pub(super) fn report(
     cx: &mut Context<'_>,
     rows: &mut Session,
@@ -15,10 +15,10 @@ pub(super) fn report(
     is_client: bool,
 ) {
     let Some(der) = der else { return };
-    // Its file is left out of files.log: any number that no other file has will do.
+    // The file is not in files.log: any number that no other file uses is suitable.
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - u64::from(!is_client));
     let certificate =
-        crate::ssl::certificate_seen(cx, "KRB", der, true, is_client, u32::from(!is_client));
+        crate::ssl::report_certificate(cx, "KRB", der, true, is_client, u32::from(!is_client));
     let subject = certificate.as_ref().map(Subject);
     cx.report(rows, |c| KrbCertificate { c, is_client, fuid, subject });
 }

@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak Kerberos.
+//! Detection rules of Kerberos.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;
@@ -15,18 +15,18 @@ pub(super) const TCP: &[TcpRule] = &[
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::any(request), UdpRule::any(reply)];
 
-/// AS-REQ or TGS-REQ: application tag, sequence, `pvno` 5, `msg-type`.
+/// Whether the data begins with an AS-REQ or TGS-REQ: application tag, sequence, `pvno` 5, `msg-type`.
 fn request(d: &[u8]) -> bool {
     matches!(d.first(), Some(0x6a | 0x6c)) && fields(d, b"\xa1\x03\x02\x01\x05\xa2\x03\x02\x01")
 }
 
-/// AS-REP, TGS-REP or KRB-ERROR.
+/// Whether the data begins with an AS-REP, TGS-REP or KRB-ERROR.
 fn reply(d: &[u8]) -> bool {
     matches!(d.first(), Some(0x6b | 0x6d | 0x7e))
         && fields(d, b"\xa0\x03\x02\x01\x05\xa1\x03\x02\x01")
 }
 
-/// The sequence tag and then the fields, each after a length of one to four bytes.
+/// Whether the sequence tag and then the fields follow, each after a length of one to four bytes.
 fn fields(d: &[u8], fields: &[u8]) -> bool {
     (2..=5).any(|n| {
         d.get(n) == Some(&0x30)

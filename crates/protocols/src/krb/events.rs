@@ -17,51 +17,51 @@ use super::message::Ticket;
 use super::message::UnixSeconds;
 
 gannet_event::record! {
-    /// What a client wants of a ticket.
+    /// Options of a request for a ticket (RFC 4120 §5.4.1).
     #[derive(Clone, Copy, Debug)]
     pub struct KdcOptions = "KRB::KDC_Options" {
-        /// It may be forwarded.
+        /// The ticket may be forwarded.
         forwardable: bool = "forwardable",
-        /// It is one that was forwarded.
+        /// The ticket is to be a forwarded one.
         forwarded: bool = "forwarded",
         /// The ticket is proxiable.
         proxiable: bool = "proxiable",
-        /// It is a proxy.
+        /// The ticket is to be a proxy.
         proxy: bool = "proxy",
         /// The ticket may be postdated.
         allow_postdate: bool = "allow_postdate",
-        /// It is postdated.
+        /// The ticket is to be postdated.
         postdated: bool = "postdated",
-        /// It may be renewed.
+        /// The ticket may be renewed.
         renewable: bool = "renewable",
         /// Hardware authenticates the user.
         opt_hardware_auth: bool = "opt_hardware_auth",
-        /// Realms on the way are not checked.
+        /// The KDC is not to check transited realms.
         disable_transited_check: bool = "disable_transited_check",
-        /// A renewable one will do where no other lives as long.
+        /// A renewable ticket is acceptable if a ticket with the requested lifetime cannot be issued.
         renewable_ok: bool = "renewable_ok",
-        /// It is encrypted with the session key of another one.
+        /// The ticket is to be encrypted with the session key of an additional ticket.
         enc_tkt_in_skey: bool = "enc_tkt_in_skey",
-        /// It is to be renewed.
+        /// The request is to renew a ticket.
         renew: bool = "renew",
-        /// It is to be validated.
+        /// The request is to validate a postdated ticket.
         validate: bool = "validate",
     }
 }
 
 gannet_event::record! {
-    /// How a client authenticates to a service.
+    /// Options of AP-REQ (RFC 4120 §5.5.1).
     #[derive(Clone, Copy, Debug)]
     pub struct ApOptions = "KRB::AP_Options" {
         /// The ticket is encrypted with a session key.
         use_session_key: bool = "use_session_key",
-        /// The service has to authenticate as well.
+        /// The service must authenticate as well.
         mutual_required: bool = "mutual_required",
     }
 }
 
 gannet_event::record! {
-    /// A value of some type.
+    /// A typed value.
     #[derive(Clone, Copy, Debug)]
     pub struct TypeValue<'a> = "KRB::Type_Value" {
         /// The type.
@@ -85,14 +85,14 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// An address of a host: one of these.
+    /// An address of a host: exactly one of the fields is set.
     #[derive(Clone, Copy, Debug)]
     pub struct HostAddress<'a> = "KRB::Host_Address" {
-        /// Of IP.
+        /// IP address.
         ip: Option<Addr> = "ip",
-        /// Of NetBIOS.
+        /// NetBIOS name.
         netbios: Option<&'a [u8]> = "netbios",
-        /// Of another kind.
+        /// Address of another type.
         unknown: Option<TypeValue<'a>> = "unknown",
     }
 }
@@ -103,92 +103,92 @@ gannet_event::record! {
     pub struct SafeMsg<'a> = "KRB::SAFE_Msg" {
         /// Version of the protocol.
         pvno: u64 = "pvno",
-        /// Kind of message.
+        /// Message type.
         msg_type: u64 = "msg_type",
-        /// What it says.
+        /// Data of the message.
         data: &'a [u8] = "data",
-        /// When it was sent.
+        /// Time of sending.
         timestamp: Option<Time> = "timestamp",
-        /// Its number.
+        /// Sequence number.
         seq: Option<u64> = "seq",
-        /// Who sent it.
+        /// Address of the sender.
         sender: Option<HostAddress<'a>> = "sender",
-        /// Who is to receive it.
+        /// Address of the recipient.
         recipient: Option<HostAddress<'a>> = "recipient",
     }
 }
 
 gannet_event::record! {
-    /// A refusal.
+    /// An error message.
     #[derive(Clone, Debug)]
     pub struct ErrorMsg<'a> = "KRB::Error_Msg" {
         /// Version of the protocol.
         pvno: Option<u64> = "pvno",
-        /// Kind of message.
+        /// Message type.
         msg_type: Option<u64> = "msg_type",
-        /// The client's clock.
+        /// Time of the client's clock.
         client_time: Option<Time> = "client_time",
-        /// The server's clock.
+        /// Time of the server's clock.
         server_time: Option<Time> = "server_time",
-        /// What went wrong.
+        /// Error code.
         error_code: u64 = "error_code",
         /// The client's realm.
         client_realm: Option<&'a [u8]> = "client_realm",
-        /// The client.
+        /// Name of the client.
         client_name: Option<&'a Principal<'a>> = "client_name",
         /// The service's realm.
         service_realm: Option<&'a [u8]> = "service_realm",
-        /// The service.
+        /// Name of the service.
         service_name: Option<&'a Principal<'a>> = "service_name",
-        /// What went wrong, in words.
+        /// Error text.
         error_text: Option<&'a [u8]> = "error_text",
-        /// What authentication would be accepted.
+        /// Accepted types of pre-authentication.
         pa_data: Option<Padata<'a>> = "pa_data",
     }
 }
 
 gannet_event::record! {
-    /// A ticket, as far as it is not encrypted.
+    /// The unencrypted part of a ticket.
     #[derive(Clone, Debug)]
     pub struct TicketRecord<'a> = "KRB::Ticket" {
         /// Version of the protocol.
         pvno: u64 = "pvno",
-        /// The realm that issued it.
+        /// The realm that issued the ticket.
         realm: &'a [u8] = "realm",
-        /// The service that it is for.
+        /// Name of the service.
         service_name: &'a Principal<'a> = "service_name",
         /// The encryption type.
         cipher: u64 = "cipher",
-        /// What is encrypted.
+        /// The encrypted part.
         ciphertext: Option<&'a [u8]> = "ciphertext",
-        /// What a key table shows of it: always unset.
+        /// Authentication data decrypted with a key table. Never decrypted: unset, and empty for AP-REQ over TCP.
         authenticationinfo: Option<&'a [u8]> = "authenticationinfo",
     }
 }
 
 gannet_event::record! {
-    /// What a key distribution centre is asked for.
+    /// A request to a key distribution center (KDC).
     #[derive(Clone, Debug)]
     pub struct KdcRequest<'a> = "KRB::KDC_Request" {
         /// Version of the protocol.
         pvno: u64 = "pvno",
-        /// Kind of message.
+        /// Message type.
         msg_type: u64 = "msg_type",
-        /// Authentication that comes with it.
+        /// Pre-authentication data.
         pa_data: Option<Padata<'a>> = "pa_data",
-        /// What the client wants of the ticket.
+        /// Options of the request.
         kdc_options: Option<KdcOptions> = "kdc_options",
-        /// The client.
+        /// Name of the client.
         client_name: Option<&'a Principal<'a>> = "client_name",
         /// The service's realm.
         service_realm: Option<&'a [u8]> = "service_realm",
-        /// The service.
+        /// Name of the service.
         service_name: Option<&'a Principal<'a>> = "service_name",
-        /// When the ticket is to become valid.
+        /// Requested start time of the ticket.
         from: Option<UnixSeconds> = "from",
-        /// When it is to expire.
+        /// Requested expiration time of the ticket.
         till: Option<UnixSeconds> = "till",
-        /// Until when it is to be renewable.
+        /// Requested time until which the ticket is renewable.
         rtime: Option<UnixSeconds> = "rtime",
         /// A random number.
         nonce: Option<u64> = "nonce",
@@ -196,33 +196,33 @@ gannet_event::record! {
         encryption_types: Option<&'a Vec<u64>> = "encryption_types",
         /// Hosts that may use the ticket.
         host_addrs: Option<HostAddresses<'a>> = "host_addrs",
-        /// Further tickets.
+        /// Additional tickets.
         additional_tickets: Option<Tickets<'a>> = "additional_tickets",
     }
 }
 
 gannet_event::record! {
-    /// A ticket that was granted.
+    /// A response of a KDC with a ticket.
     #[derive(Clone, Debug)]
     pub struct KdcResponse<'a> = "KRB::KDC_Response" {
         /// Version of the protocol.
         pvno: u64 = "pvno",
-        /// Kind of message.
+        /// Message type.
         msg_type: u64 = "msg_type",
-        /// Authentication that comes with it.
+        /// Pre-authentication data.
         pa_data: Option<Padata<'a>> = "pa_data",
         /// The client's realm.
         client_realm: Option<&'a [u8]> = "client_realm",
-        /// The client.
+        /// Name of the client.
         client_name: &'a Principal<'a> = "client_name",
         /// The ticket.
         ticket: TicketRecord<'a> = "ticket",
-        /// What only the client can read.
+        /// The part encrypted for the client.
         enc_part: EncryptedData<'a> = "enc_part",
     }
 }
 
-/// A certificate, as its subject.
+/// A certificate, packed as its subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a>(pub(super) &'a Arc<Certificate>);
 
@@ -274,7 +274,7 @@ impl Arg for Tickets<'_> {
     }
 }
 
-/// As an event shows a ticket.
+/// Converts a ticket to its record in events.
 pub(super) fn ticket<'a>(t: &'a Ticket<'a>) -> TicketRecord<'a> {
     TicketRecord {
         pvno: t.version,
@@ -286,7 +286,7 @@ pub(super) fn ticket<'a>(t: &'a Ticket<'a>) -> TicketRecord<'a> {
     }
 }
 
-/// As an event shows an address.
+/// Converts an address to its record in events.
 pub(super) fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
     let mut address = HostAddress { ip: None, netbios: None, unknown: None };
     if family == 2
@@ -308,57 +308,57 @@ pub(super) fn address<'a>(&(family, bytes): &Address<'a>) -> HostAddress<'a> {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Krb);
 
-    /// A client asks for its first ticket.
+    /// A client requests its first ticket (AS-REQ).
     pub struct KrbAsRequest<'a> = "krb_as_request" {
         /// The connection.
         c: Connection = "c",
-        /// What it asks for.
+        /// The request.
         msg: KdcRequest<'a> = "msg",
     }
 
-    /// A client was granted its first ticket.
+    /// A KDC grants the first ticket of a client (AS-REP).
     pub struct KrbAsResponse<'a> = "krb_as_response" {
         /// The connection.
         c: Connection = "c",
-        /// What was granted.
+        /// The response.
         msg: KdcResponse<'a> = "msg",
     }
 
-    /// A client asks for a ticket for a service.
+    /// A client requests a ticket for a service (TGS-REQ).
     pub struct KrbTgsRequest<'a> = "krb_tgs_request" {
         /// The connection.
         c: Connection = "c",
-        /// What it asks for.
+        /// The request.
         msg: KdcRequest<'a> = "msg",
     }
 
-    /// A client was granted a ticket for a service.
+    /// A KDC grants a ticket for a service (TGS-REP).
     pub struct KrbTgsResponse<'a> = "krb_tgs_response" {
         /// The connection.
         c: Connection = "c",
-        /// What was granted.
+        /// The response.
         msg: KdcResponse<'a> = "msg",
     }
 
-    /// A client shows a ticket.
+    /// A client presents a ticket (AP-REQ).
     pub struct KrbApRequest<'a> = "krb_ap_request" {
         /// The connection.
         c: Connection = "c",
         /// The ticket.
         ticket: TicketRecord<'a> = "ticket",
-        /// How it authenticates.
+        /// Options of the request.
         opts: ApOptions = "opts",
-        /// Whether it does so to a key distribution centre.
+        /// Whether the ticket is in the pre-authentication data of a request to a KDC.
         in_kdc_padata: bool = "in_kdc_padata",
     }
 
-    /// A service accepted a ticket.
+    /// A service accepts a ticket (AP-REP).
     pub struct KrbApResponse = "krb_ap_response" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// An encrypted message.
+    /// An encrypted message (KRB-PRIV).
     pub struct KrbPriv = "krb_priv", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -366,17 +366,17 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A message with a checksum.
+    /// A message with a checksum (KRB-SAFE).
     pub struct KrbSafe<'a> = "krb_safe", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// What it says.
+        /// The message.
         msg: SafeMsg<'a> = "msg",
     }
 
-    /// Tickets are forwarded.
+    /// Tickets are forwarded (KRB-CRED).
     pub struct KrbCred<'a> = "krb_cred", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -386,11 +386,11 @@ gannet_event::events! {
         tickets: Tickets<'a> = "tickets",
     }
 
-    /// A request was refused.
+    /// A KDC or a service reports an error (KRB-ERROR).
     pub struct KrbError<'a> = "krb_error" {
         /// The connection.
         c: Connection = "c",
-        /// Why.
+        /// The error.
         msg: ErrorMsg<'a> = "msg",
     }
 
@@ -398,11 +398,11 @@ gannet_event::events! {
     pub struct KrbCertificate<'a> = "gannet::krb_certificate", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether it is the client's.
+        /// Whether the certificate belongs to the client.
         is_client: bool = "is_client",
-        /// Its file.
+        /// Identifier of the certificate as a file.
         fuid: Uid = "fuid",
-        /// Its subject, if it can be parsed.
+        /// Subject of the certificate, if it can be parsed.
         subject: Option<Subject<'a>> = "subject",
     }
 }

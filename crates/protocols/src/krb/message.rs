@@ -1,6 +1,6 @@
 //! Messages (RFC 4120 §5).
 //!
-//! Like Zeek, the parser goes by position even where the standard's modules allow any order by tag,
+//! Like Zeek's, the parser identifies fields by position even where the ASN.1 modules identify them by tag,
 //! so that it accepts the same messages.
 
 use std::cell::Cell;
@@ -22,10 +22,10 @@ use crate::support::RecordFault;
 use crate::support::ber;
 use crate::support::ber::Result;
 
-/// Error code that asks for pre-authentication (RFC 4120 §7.5.9).
+/// Error code that requires pre-authentication (RFC 4120 §7.5.9).
 const PREAUTH_REQUIRED: u64 = 25;
 
-/// Kinds of messages, by application tag.
+/// Message types, by application tag.
 const AS_REQ: u8 = 10;
 const AS_REP: u8 = 11;
 const TGS_REQ: u8 = 12;
@@ -42,17 +42,18 @@ const ERROR: u8 = 30;
 pub struct Principal<'a> {
     /// The first three components.
     parts: [&'a [u8]; 3],
+    /// Number of all components.
     count: usize,
 }
 
 impl Principal<'_> {
-    /// The components with slashes between them; `unknown` where there are none or more than
+    /// The components joined by slashes; `unknown` if there are none or more than
     /// three.
     pub fn text(&self) -> Vec<u8> {
         match self.count {
             1 => self.parts[0].to_vec(),
             2 | 3 => {
-                // Joined by a formatter that ends a component at its first NUL.
+                // As in Zeek, several components are truncated at their first NUL.
                 let ends = |p: &&[u8]| memchr::memchr(0, p).unwrap_or(p.len());
                 let parts = self.parts[..self.count].iter().map(|p| &p[..ends(p)]);
                 parts.collect::<Vec<_>>().join(&b'/')
@@ -62,7 +63,7 @@ impl Principal<'_> {
     }
 }
 
-/// Its [text](Principal::text).
+/// Packed as its [text](Principal::text).
 impl Arg for Principal<'_> {
     const TYPE: Type = Type::String;
 
@@ -71,7 +72,7 @@ impl Arg for Principal<'_> {
     }
 }
 
-/// Seconds since 1970, also beyond what [`Time`] has: those are packed as the latest.
+/// Seconds since the Unix epoch. Values beyond the range of [`Time`] are packed as the latest time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixSeconds(pub i64);
 
@@ -83,40 +84,40 @@ impl Arg for UnixSeconds {
     }
 }
 
-/// A client's request to a key distribution centre.
+/// A client's request to a key distribution center.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Number in the message's `msg-type` field.
     pub kind: u64,
     /// Options: flags from the most significant bit.
     pub options: Option<u32>,
-    /// Client.
+    /// Name of the client.
     pub client: Option<Principal<'a>>,
     /// Realm of the service.
     pub realm: Option<&'a [u8]>,
-    /// Service.
+    /// Name of the service.
     pub service: Option<Principal<'a>>,
-    /// Wanted start, seconds since 1970.
+    /// Requested start time, in seconds since the Unix epoch.
     pub from: Option<i64>,
-    /// Wanted end, seconds since 1970.
+    /// Requested expiration time, in seconds since the Unix epoch.
     pub till: Option<i64>,
-    /// Until when the ticket is to be renewable, seconds since 1970.
+    /// Requested time until which the ticket is renewable, in seconds since the Unix epoch.
     pub renew_till: Option<i64>,
     /// Version of the protocol.
     pub version: u64,
     /// A random number.
     pub nonce: Option<u64>,
-    /// Pre-authentication data, where they are [collected](ParsedFacts::collects).
+    /// Pre-authentication data, if lists are [collected](ParsedFacts::collects).
     pub padata: Option<Vec<TypeValue<'a>>>,
-    /// Encryption types, where they are collected.
+    /// Encryption types, if collected.
     pub ciphers: Vec<u64>,
-    /// Hosts that may use the ticket, where they are collected.
+    /// Hosts that may use the ticket, if collected.
     pub addresses: Vec<Address<'a>>,
-    /// Further tickets, where they are collected.
+    /// Additional tickets, if collected.
     pub tickets: Vec<Ticket<'a>>,
 }
 
-/// Type and value of a piece of pre-authentication data.
+/// Type and value of an element of pre-authentication data.
 pub type TypeValue<'a> = (u64, &'a [u8]);
 
 /// Family and bytes of an address.
@@ -140,74 +141,74 @@ pub struct Safe<'a> {
     pub version: u64,
     /// Number in the message's `msg-type` field.
     pub kind: u64,
-    /// What it says.
+    /// Data of the message.
     pub data: &'a [u8],
-    /// When it was sent, seconds since 1970 and microseconds.
+    /// Time of sending, in seconds since the Unix epoch and microseconds.
     pub time: (Option<i64>, u64),
-    /// Its number.
+    /// Sequence number.
     pub number: Option<u64>,
     /// Sender and recipient.
     pub addresses: [Option<Address<'a>>; 2],
 }
 
-/// A ticket, as far as it is not encrypted.
+/// The unencrypted part of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket<'a> {
-    /// Realm that issued it.
+    /// Realm that issued the ticket.
     pub realm: &'a [u8],
-    /// Service it is for.
+    /// Name of the service.
     pub service: Principal<'a>,
     /// Encryption type.
     pub cipher: u64,
     /// Version of the protocol.
     pub version: u64,
-    /// What is encrypted.
+    /// The encrypted part.
     pub ciphertext: &'a [u8],
 }
 
-/// A key distribution centre's answer.
+/// A reply of a key distribution center.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// Number in the message's `msg-type` field.
     pub kind: u64,
     /// Client's realm.
     pub realm: &'a [u8],
-    /// Client.
+    /// Name of the client.
     pub client: Principal<'a>,
     /// The ticket.
     pub ticket: Ticket<'a>,
     /// Version of the protocol.
     pub version: u64,
-    /// Pre-authentication data, where they are [collected](ParsedFacts::collects).
+    /// Pre-authentication data, if lists are [collected](ParsedFacts::collects).
     pub padata: Option<Vec<TypeValue<'a>>>,
-    /// What only the client can read.
+    /// The part encrypted for the client.
     pub encrypted: Encrypted<'a>,
 }
 
-/// A refusal.
+/// An error message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Error<'a> {
     /// Error code.
     pub code: u64,
     /// Client's realm.
     pub client_realm: Option<&'a [u8]>,
-    /// Client.
+    /// Name of the client.
     pub client: Option<Principal<'a>>,
-    /// Service.
+    /// Name of the service.
     pub service: Option<Principal<'a>>,
-    /// Reason in words.
+    /// Error text.
     pub text: Option<&'a [u8]>,
     /// Version of the protocol.
     pub version: Option<u64>,
     /// Number in the message's `msg-type` field.
     pub kind: Option<u64>,
-    /// The client's clock, seconds since 1970 and microseconds.
+    /// Time of the client's clock, in seconds since the Unix epoch and microseconds.
     pub client_time: (Option<i64>, u64),
-    /// The server's clock, the same.
+    /// Time of the server's clock, in seconds since the Unix epoch and microseconds.
     pub server_time: (Option<i64>, u64),
     /// Service's realm.
     pub service_realm: Option<&'a [u8]>,
-    /// What authentication would be accepted, where that is [collected](ParsedFacts::collects).
+    /// Accepted types of pre-authentication, if lists are [collected](ParsedFacts::collects).
     pub padata: Option<Vec<TypeValue<'a>>>,
 }
 
@@ -228,13 +229,13 @@ pub enum Message<'a> {
     Private,
     /// KRB-SAFE.
     Safe(Safe<'a>),
-    /// KRB-CRED: tickets, where they are [collected](ParsedFacts::collects).
+    /// KRB-CRED: tickets, if lists are [collected](ParsedFacts::collects).
     Credentials(Vec<Ticket<'a>>),
 }
 
 impl Message<'_> {
-    /// Whether it says something for a row: a request or reply has to say itself which it is.
-    pub(super) fn counts(&self) -> bool {
+    /// Whether the message belongs in a row. For a request or reply, its `msg-type` field decides.
+    pub(super) fn is_logged(&self) -> bool {
         match self {
             Self::Private | Self::Safe(_) | Self::Credentials(_) => false,
             Self::Request(r) => matches!(r.kind, 10 | 12),
@@ -244,27 +245,27 @@ impl Message<'_> {
     }
 }
 
-/// Facts found while parsing a message.
+/// Results of parsing a message besides the message itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedFacts<'a> {
-    /// Ticket and options of the first AP-REQ in the pre-authentication data, which counts even if the message
-    /// turns out to be broken further on.
+    /// Ticket and options of the first AP-REQ in the pre-authentication data, which is reported even if a later part of the
+    /// message is malformed.
     pub ap_request: Option<(Ticket<'a>, u32)>,
-    /// Whether lists are collected, which only events need.
+    /// Input: whether lists are collected, which only events need.
     pub collects: bool,
-    /// The same of further ones, where they are collected.
+    /// Tickets and options of further AP-REQs, if collected.
     pub ap_requests: Vec<(Ticket<'a>, u32)>,
-    /// An address of the wrong length for its family.
-    pub odd_addresses: u32,
+    /// Number of addresses with a length that is wrong for their family.
+    pub invalid_addresses: u32,
     /// Certificate of a client (PKINIT, RFC 4556).
     pub client_certificate: Option<&'a [u8]>,
     /// Certificate of a server.
     pub server_certificate: Option<&'a [u8]>,
-    /// Bytes of the first number that has more than eight.
+    /// Length of the first number of more than eight bytes.
     pub long_number: Option<usize>,
 }
 
-/// Parses a message, or returns why it is invalid.
+/// Parses a message. Returns the error of an invalid one.
 pub fn parse<'a>(data: &'a [u8], facts: &mut ParsedFacts<'a>) -> Result<Message<'a>> {
     let long = Cell::new(None);
     let message = pdu(&mut Reader { bytes: Bytes(data), long: &long }, facts);
@@ -281,7 +282,7 @@ fn pdu<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Messag
             Message::ApRequest(ticket, options)
         }
         kind @ (AP_REP | PRIV) => {
-            // The element skipped first is the sequence around version and kind.
+            // The first skipped element is the sequence that contains version and type.
             element(b)?;
             element(b)?;
             encrypted_element(b)?;
@@ -306,7 +307,7 @@ fn request<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Re
     let version = element(b)?;
     let kind = element(b)?;
     let (_, padata) = optional_padata(b, 3, facts)?;
-    // Without pre-authentication data, this is the body's sequence.
+    // Without pre-authentication data, this is the sequence of the body.
     head(b)?;
     let (version, kind_number) = (ber::unsigned(version), ber::unsigned(kind));
     let mut r = Request { kind: kind_number, version, padata, ..Request::default() };
@@ -346,15 +347,15 @@ fn request<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Re
             _ => {}
         }
     }
-    b.note(kind.len());
+    b.record_len(kind.len());
     Ok(r)
 }
 
-/// The flags of a request.
+/// Parses the flags of a request.
 fn options(b: &mut Reader<'_, '_>) -> Result<u32> {
     let within = RecordBounds::new("KRB_KDC_Options", b);
     head(b)?;
-    // A byte of padding precedes them.
+    // A byte of padding precedes the flags.
     let flags = within.part(b, "flags", 5)?;
     Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
 }
@@ -365,7 +366,7 @@ fn address<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'_>) -> Result<Ad
     let address = element(b)?;
     let length = address.len();
     if family == 2 && length != 4 || family == 24 && length != 16 {
-        facts.odd_addresses += 1;
+        facts.invalid_addresses += 1;
     }
     Ok((family, address))
 }
@@ -381,11 +382,11 @@ fn reply<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Repl
     let client = principal(&mut b.part(&within, "client_name", length)?)?;
     let ticket = ticket(b, true)?;
     let encrypted = encrypted_element(b)?;
-    b.note(kind.len());
+    b.record_len(kind.len());
     Ok(Reply { kind: ber::unsigned(kind), realm, client, ticket, version, padata, encrypted })
 }
 
-/// An AP-REQ: its ticket and options.
+/// Parses an AP-REQ. Returns its ticket and options.
 fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<(Ticket<'a>, u32)> {
     head(b)?;
     element(b)?;
@@ -405,7 +406,7 @@ fn error<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Erro
     let mut code = None;
     loop {
         if b.is_empty() {
-            // Where there is no code, it is looked for behind the end.
+            // As in Zeek, a missing code is read after the end, which is an error.
             if code.is_none() {
                 content(b)?;
             }
@@ -416,7 +417,7 @@ fn error<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Erro
         if head.index() == 6 {
             if code.is_none() {
                 let number = content(b)?;
-                b.note(number.len());
+                b.record_len(number.len());
                 e.code = ber::unsigned(number);
                 code = Some(e.code);
             }
@@ -447,7 +448,7 @@ fn error<'a>(b: &mut Reader<'a, '_>, facts: &mut ParsedFacts<'a>) -> Result<Erro
     }
 }
 
-/// KRB-SAFE. Zeek looks for the checksum behind an element that extends to the end, and finds none.
+/// Parses KRB-SAFE. As in Zeek, the checksum is expected after an element that extends to the end, which is an error.
 fn safe<'a>(b: &mut Reader<'a, '_>) -> Result<Safe<'a>> {
     let (version, kind) = (ber::unsigned(element(b)?), ber::unsigned(element(b)?));
     let mut safe = Safe { version, kind, ..Safe::default() };
@@ -475,11 +476,11 @@ fn safe<'a>(b: &mut Reader<'a, '_>) -> Result<Safe<'a>> {
     Ok(safe)
 }
 
-/// Pre-authentication data, if there are any.
+/// Elements of pre-authentication data.
 type Padata<'a> = Vec<TypeValue<'a>>;
 
-/// Pre-authentication data if the next field is `[index]`. Returns the length of the field after
-/// it, whose tag is read in any case.
+/// Parses pre-authentication data if the next field is `[index]`. Returns the length of the field after
+/// it, whose tag is consumed in any case.
 fn optional_padata<'a>(
     b: &mut Reader<'a, '_>,
     index: u8,
@@ -511,7 +512,7 @@ fn padata<'a>(
         let kind = number(b)?;
         let length = head(b)?.length;
         if is_error {
-            // Not data, but what would be accepted.
+            // The value describes an accepted type.
             let value = within.part(b, "pa_data_placeholder", length)?;
             if facts.collects {
                 all.push((kind, value));
@@ -524,11 +525,11 @@ fn padata<'a>(
         match kind {
             1 => {
                 heads::<2>(b)?;
-                let shown = ap_request(b)?;
+                let request = ap_request(b)?;
                 if facts.ap_request.is_none() {
-                    facts.ap_request = Some(shown);
+                    facts.ap_request = Some(request);
                 } else if facts.collects {
-                    facts.ap_requests.push(shown);
+                    facts.ap_requests.push(request);
                 }
             }
             2 => value = Some(encrypted(&mut part("pa_enc_ts")?)?.data),
@@ -551,7 +552,7 @@ fn padata<'a>(
     Ok(all)
 }
 
-/// ETYPE-INFO: the salt is missing where the entry is short.
+/// Parses ETYPE-INFO. Returns the salt; empty for a short entry, which has none.
 fn salt<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
     let within = RecordBounds::new("KRB_PA_ENCTYPE_INFO", b);
     head(b)?;
@@ -566,7 +567,7 @@ fn salt<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
     Ok(&[])
 }
 
-/// The first certificate of a CMS message (RFC 4556 §3.2).
+/// Returns the first certificate of a CMS message (RFC 4556 §3.2).
 fn pkinit<'a>(b: &mut Reader<'a, '_>, is_reply: bool) -> Result<&'a [u8]> {
     let record = if is_reply { "KRB_PA_PK_AS_Rep" } else { "KRB_PA_PK_AS_Req" };
     let within = RecordBounds::new(record, b);
@@ -597,7 +598,7 @@ fn tickets<'a>(b: &mut Reader<'a, '_>, collects: bool) -> Result<Vec<Ticket<'a>>
     Ok(list)
 }
 
-/// A ticket, perhaps as a field of a sequence.
+/// Parses a ticket, which may be a field of a sequence.
 fn ticket<'a>(b: &mut Reader<'a, '_>, in_sequence: bool) -> Result<Ticket<'a>> {
     let within = RecordBounds::new("KRB_Ticket", b);
     if in_sequence {
@@ -612,7 +613,7 @@ fn ticket<'a>(b: &mut Reader<'a, '_>, in_sequence: bool) -> Result<Ticket<'a>> {
     Ok(Ticket { realm, service, cipher, version, ciphertext })
 }
 
-/// Encrypted data as a field of a sequence.
+/// Parses encrypted data as a field of a sequence.
 fn encrypted_element<'a>(b: &mut Reader<'a, '_>) -> Result<Encrypted<'a>> {
     let within = RecordBounds::new("KRB_Encrypted_Data_in_Seq", b);
     let length = head(b)?.length;
@@ -648,7 +649,7 @@ fn principal<'a>(b: &mut Reader<'a, '_>) -> Result<Principal<'a>> {
     Ok(p)
 }
 
-/// A time in one of the forms `YYYYMMDDhhmmssZ`; other lengths count as none.
+/// Parses a time `YYYYMMDDhhmmssZ`, with or without two bytes before it; `None` for any other length.
 fn time(b: &mut Reader<'_, '_>) -> Result<Option<i64>> {
     head(b)?;
     let text = b.rest();
@@ -659,8 +660,8 @@ fn time(b: &mut Reader<'_, '_>) -> Result<Option<i64>> {
     })
 }
 
-/// Seconds since 1970 from fourteen digits. Other characters count by their distance from `0`, and
-/// excess units carry over to the next.
+/// Computes seconds since the Unix epoch from fourteen digits. As in Zeek, other characters have the value of their
+/// distance from `0`, and excess units carry over to the next.
 fn seconds(text: &[u8]) -> i64 {
     let digit = |at: usize| text.get(at).map_or(0, |c| i64::from(*c as i8) - i64::from(b'0'));
     let two = |at: usize| digit(at) * 10 + digit(at + 1);
@@ -670,9 +671,9 @@ fn seconds(text: &[u8]) -> i64 {
     ((days * 24 + two(8)) * 60 + two(10)) * 60 + two(12)
 }
 
-/// Days from 1970 to the first of a month, counted from 0, in the Gregorian calendar.
+/// Days from the Unix epoch to the first day of a month (0 to 11) in the Gregorian calendar.
 fn days_before(year: i64, month: i64) -> i64 {
-    // Years begin in March: the leap day is their last.
+    // Years start in March, so that the leap day is the last day.
     let (y, m) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
     let before = y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400);
     before + (153 * m + 2) / 5 - 719_468

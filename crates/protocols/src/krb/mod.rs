@@ -1,8 +1,8 @@
 //! Kerberos 5 (RFC 4120) over UDP, over TCP (RFC 4120 §7.2.2) and inside other protocols.
 //!
-//! [`message`] reads one message; a [`Session`] makes the one row that a connection gets of the
-//! messages it carries. [`Udp`] and [`Tcp`] are the analyzers of connections to a key distribution
-//! centre; GSSAPI hands its tokens to an [`Inner`], whose row belongs to the connection around it.
+//! [`message`] parses one message; a [`Session`] joins the messages of a connection to its one
+//! row. [`Udp`] and [`Tcp`] are the analyzers of connections to a key distribution
+//! center; GSSAPI passes its tokens to an [`Inner`], whose row belongs to the outer connection.
 
 mod analyzer;
 mod certificates;
@@ -26,7 +26,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

@@ -1,4 +1,4 @@
-//! Messages as events.
+//! Conversion of messages to events.
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -38,31 +38,31 @@ use super::rows::Session;
 use crate::Context;
 use crate::Tag;
 
-/// Kinds of requests and replies.
+/// Message types of requests and replies.
 const AS_REQ: u64 = 10;
 const AS_REP: u64 = 11;
 const TGS_REQ: u64 = 12;
 const TGS_REP: u64 = 13;
 
-/// Raises the event of a ticket that is shown.
+/// Raises the event of a presented ticket.
 pub(super) fn ap_request(
     cx: &mut Context<'_>,
     rows: &mut Session,
     tag: Tag,
-    (shown, options): (&Ticket<'_>, u32),
+    (presented, options): (&Ticket<'_>, u32),
     in_padata: bool,
 ) {
     let opts = ApOptions {
         use_session_key: options & 0x4000_0000 != 0,
         mutual_required: options & 0x2000_0000 != 0,
     };
-    // Over TCP, Zeek says that it found nothing in the ticket.
+    // As in Zeek, the field is empty over TCP, and unset over UDP.
     let authenticationinfo = (tag == Tag::KrbTcp).then_some(&b""[..]);
-    let ticket = || TicketRecord { authenticationinfo, ..ticket(shown) };
+    let ticket = || TicketRecord { authenticationinfo, ..ticket(presented) };
     cx.report(rows, |c| KrbApRequest { c, ticket: ticket(), opts, in_kdc_padata: in_padata });
 }
 
-/// Raises the event of a message: a request or reply has to say itself which it is.
+/// Raises the event of a message. For a request or reply, its `msg-type` field decides.
 pub(super) fn message(
     cx: &mut Context<'_>,
     rows: &mut Session,
@@ -146,7 +146,7 @@ fn reply<'a>(r: &'a Reply<'a>) -> KdcResponse<'a> {
     }
 }
 
-/// A time in seconds and microseconds, which Zeek takes for hundred-thousandths of a second.
+/// Converts seconds and microseconds to a time. As in Zeek, microseconds are taken for units of 10 microseconds.
 fn precise((seconds, micros): (Option<i64>, u64)) -> Option<Time> {
     let nanos = i64::try_from(micros.min(1_000_000_000)).unwrap_or(0) * 10_000;
     seconds.map(|s| Time::from_nanos(s.saturating_mul(1_000_000_000).saturating_add(nanos)))

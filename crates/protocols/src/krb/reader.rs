@@ -1,4 +1,4 @@
-//! A reader of a message's bytes, and weirds of its numbers.
+//! A reader of the bytes of a message, which records overlong numbers.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -10,10 +10,10 @@ use crate::support::ber;
 use crate::support::ber::Head;
 use crate::support::ber::Result;
 
-/// Bytes of a message that are still to be read.
+/// The remaining bytes of a message.
 pub(super) struct Reader<'a, 'l> {
     pub(super) bytes: Bytes<'a>,
-    /// Bytes of the first number that has more than eight.
+    /// Length of the first number of more than eight bytes.
     pub(super) long: &'l Cell<Option<usize>>,
 }
 
@@ -32,14 +32,14 @@ impl DerefMut for Reader<'_, '_> {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// Notes the length of a number.
-    pub(super) fn note(&self, bytes: usize) {
+    /// Records the length of a number, if it is the first of more than eight bytes.
+    pub(super) fn record_len(&self, bytes: usize) {
         if bytes > 8 && self.long.get().is_none() {
             self.long.set(Some(bytes));
         }
     }
 
-    /// The next bytes, as a part of a record.
+    /// Takes the next bytes as a part of a record.
     pub(super) fn part(
         &mut self,
         within: &RecordBounds,
@@ -51,9 +51,9 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Tag and length of a value.
+/// Reads the tag and the length of a value.
 pub(super) fn head(b: &mut Reader<'_, '_>) -> Result<Head> {
-    b.note(ber::long_length(b.0).unwrap_or(0));
+    b.record_len(ber::long_length(b.0).unwrap_or(0));
     ber::head(b)
 }
 
@@ -65,21 +65,21 @@ pub(super) fn heads<const N: usize>(b: &mut Reader<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// A field of a sequence: the content of the value inside its tag.
+/// Reads a field of a sequence. Returns the content of the value inside its tag.
 pub(super) fn element<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
     head(b)?;
     content(b)
 }
 
-/// The content of a value.
+/// Reads a value and returns its content.
 pub(super) fn content<'a>(b: &mut Reader<'a, '_>) -> Result<&'a [u8]> {
-    b.note(ber::long_length(b.0).unwrap_or(0));
+    b.record_len(ber::long_length(b.0).unwrap_or(0));
     ber::value(b).map(|(_, content)| content)
 }
 
-/// A field that is a number.
+/// Reads a field that is a number.
 pub(super) fn number(b: &mut Reader<'_, '_>) -> Result<u64> {
     let content = element(b)?;
-    b.note(content.len());
+    b.record_len(content.len());
     Ok(ber::unsigned(content))
 }

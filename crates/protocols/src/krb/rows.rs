@@ -12,16 +12,16 @@ use super::message::Principal;
 use super::message::UnixSeconds;
 use super::names;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
-    /// One row for each connection: the first request that is answered.
+    /// One row for each connection: its first request with a response.
     pub struct KerberosRow<'a> = "kerberos" {
-        /// When the first message was seen.
+        /// Time of the first message.
         ts: Time = "ts",
-        /// Its connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Endpoints of the connection.
         id: ConnId = "id",
         /// `AS`, `TGS` or `AP`.
         request_type: Option<&'static str> = "request_type",
@@ -29,19 +29,19 @@ gannet_log::row! {
         client: Option<&'a [u8]> = "client",
         /// Service.
         service: Option<&'a [u8]> = "service",
-        /// Whether it was granted.
+        /// Whether the request was granted.
         success: Option<bool> = "success",
         /// Error message.
         error_msg: Option<&'a [u8]> = "error_msg",
-        /// Wanted start.
+        /// Requested start time.
         from: Option<Date> = "from",
-        /// Wanted end.
+        /// Requested expiration time.
         till: Option<Date> = "till",
         /// Encryption type of the ticket.
         cipher: Option<&'a str> = "cipher",
-        /// Whether a ticket that may be forwarded was wanted.
+        /// Whether a forwardable ticket was requested.
         forwardable: Option<bool> = "forwardable",
-        /// Whether a ticket that may be renewed was wanted.
+        /// Whether a renewable ticket was requested.
         renewable: Option<bool> = "renewable",
         /// Subject of the client's certificate.
         client_cert_subject: Option<&'a str> = "client_cert_subject",
@@ -54,25 +54,25 @@ gannet_log::row! {
     }
 }
 
-/// Answers that are part of an ordinary login and make no row: the client tries again with
+/// Errors that are part of an ordinary login and are not logged: the client retries with
 /// pre-authentication data.
 const IGNORED: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
-/// A certificate as the row names it.
+/// A certificate in the row.
 #[derive(Debug)]
-struct Named {
+struct LoggedCertificate {
     fuid: Uid,
     certificate: Option<Arc<Certificate>>,
 }
 
-impl Named {
-    /// Its subject.
+impl LoggedCertificate {
+    /// Subject of the certificate, if it can be parsed.
     fn subject(&self) -> Option<&str> {
         self.certificate.as_ref().map(|c| &*c.subject)
     }
 }
 
-/// The facts of the exchange that becomes the row.
+/// The fields of the row.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
@@ -86,11 +86,11 @@ struct Info {
     cipher: Option<Cow<'static, str>>,
     forwardable: Option<bool>,
     renewable: Option<bool>,
-    client_certificate: Option<Named>,
-    server_certificate: Option<Named>,
+    client_certificate: Option<LoggedCertificate>,
+    server_certificate: Option<LoggedCertificate>,
 }
 
-/// The row of one connection, in the making.
+/// The row of one connection until it is written.
 #[derive(Debug, Default)]
 pub struct Session {
     info: Option<Box<Info>>,
@@ -117,7 +117,7 @@ impl Session {
         self.finish(cx);
     }
 
-    /// Writes the row, unless there was one.
+    /// Writes the row, unless it was written before.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         let Some(info) = self.info.take() else { return };
         self.logged = true;
@@ -136,29 +136,29 @@ impl Session {
             cipher: info.cipher.as_deref(),
             forwardable: info.forwardable,
             renewable: info.renewable,
-            client_cert_subject: client.as_ref().and_then(Named::subject),
+            client_cert_subject: client.as_ref().and_then(LoggedCertificate::subject),
             client_cert_fuid: client.as_ref().map(|c| c.fuid),
-            server_cert_subject: server.as_ref().and_then(Named::subject),
+            server_cert_subject: server.as_ref().and_then(LoggedCertificate::subject),
             server_cert_fuid: server.as_ref().map(|c| c.fuid),
         });
     }
 }
 
-impl Hear<KrbCertificate<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbCertificate<'_>) {
+impl OnEvent<KrbCertificate<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbCertificate<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         let certificate = event.subject.map(|subject| Arc::clone(subject.0));
-        let named = Some(Named { fuid: event.fuid, certificate });
+        let certificate = Some(LoggedCertificate { fuid: event.fuid, certificate });
         if event.is_client {
-            info.client_certificate = named;
+            info.client_certificate = certificate;
         } else {
-            info.server_certificate = named;
+            info.server_certificate = certificate;
         }
     }
 }
 
-impl Hear<KrbAsRequest<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbAsRequest<'_>) {
+impl OnEvent<KrbAsRequest<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbAsRequest<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         info.request_type = Some("AS");
         info.client = Some(joined(event.msg.client_name, event.msg.service_realm));
@@ -166,16 +166,16 @@ impl Hear<KrbAsRequest<'_>> for Session {
     }
 }
 
-impl Hear<KrbTgsRequest<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbTgsRequest<'_>) {
+impl OnEvent<KrbTgsRequest<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbTgsRequest<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         info.request_type = Some("TGS");
         info.request(&event.msg);
     }
 }
 
-impl Hear<KrbApRequest<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbApRequest<'_>) {
+impl OnEvent<KrbApRequest<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbApRequest<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         if !event.in_kdc_padata {
             info.request_type = Some("AP");
@@ -186,28 +186,28 @@ impl Hear<KrbApRequest<'_>> for Session {
     }
 }
 
-impl Hear<KrbAsResponse<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbAsResponse<'_>) {
+impl OnEvent<KrbAsResponse<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbAsResponse<'_>) {
         self.reply(cx, &event.msg);
     }
 }
 
-impl Hear<KrbTgsResponse<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbTgsResponse<'_>) {
+impl OnEvent<KrbTgsResponse<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbTgsResponse<'_>) {
         self.reply(cx, &event.msg);
     }
 }
 
-impl Hear<KrbApResponse> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &KrbApResponse) {
+impl OnEvent<KrbApResponse> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &KrbApResponse) {
         let Some(info) = self.info(cx.now) else { return };
         info.success = Some(true);
         self.finish(cx);
     }
 }
 
-impl Hear<KrbError<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &KrbError<'_>) {
+impl OnEvent<KrbError<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &KrbError<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         if event.msg.error_text.is_some_and(|text| IGNORED.contains(&text)) {
             self.info = None;

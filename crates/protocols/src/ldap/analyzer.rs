@@ -22,29 +22,29 @@ use crate::gssapi;
 use crate::ntlm;
 use crate::support::Frames;
 
-/// Most stored bytes of a message; the rest of a longer one is skipped, and its beginning is
+/// Maximum number of stored bytes of a message; the rest of a longer message is skipped, and its first bytes are
 /// parsed.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// A login's result.
+/// Result code of a successful operation.
 const SUCCESS: u8 = 0;
 
-/// What both transports have in common: the state of one connection.
+/// State of one connection, for both transports.
 struct Core {
     tag: Tag,
     rows: Rows,
     mode: Mode,
-    /// The mechanism of the last login by SASL.
+    /// The mechanism of the last SASL bind.
     mechanism: Vec<u8>,
     tls_requested: bool,
     confirmed: bool,
-    /// Logins that are followed, if any.
+    /// Analyzers of authentication tokens, if inner protocols are analyzed.
     logins: Option<Box<Logins>>,
-    /// Whether a token of a login was seen: its row is open until the end.
+    /// An authentication token was seen, whose row is written at the end of the connection.
     has_login: bool,
 }
 
-/// Tokens of logins, and the rows they make.
+/// Analyzers of authentication tokens, and their rows.
 #[derive(Default)]
 struct Logins {
     rows: gssapi::Logins,
@@ -66,9 +66,14 @@ impl Core {
         }
     }
 
-    /// A message from its first byte; the end of a `cut` one is missing.
-    fn message(&mut self, cx: &mut Context<'_>, data: &[u8], cut: bool) -> Result<(), Malformed> {
-        let m = message::parse(data, cut)?;
+    /// Analyzes a message; the end of a `truncated` one is missing.
+    fn message(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+        truncated: bool,
+    ) -> Result<(), Malformed> {
+        let m = message::parse(data, truncated)?;
         if cx.env.logs.events.any() {
             raise::message(cx, data, &m);
         }
@@ -99,7 +104,7 @@ impl Core {
             Auth::Sasl { mechanism, credentials } => {
                 self.mechanism = mechanism.to_vec();
                 if let Some(credentials) = credentials {
-                    self.follow(cx, credentials, true)?;
+                    self.token(cx, credentials, true)?;
                 }
             }
             Auth::SicilyNegotiate(token) | Auth::SicilyResponse(token) => {
@@ -126,13 +131,13 @@ impl Core {
             if i == 0 && self.mechanism == b"GSS-SPNEGO" && sasl::accepts_kerberos(token)? {
                 self.mode = Mode::Kerberos;
             }
-            self.follow(cx, token, false)?;
+            self.token(cx, token, false)?;
         }
         Ok(())
     }
 
-    /// A token of the current mechanism.
-    fn follow(
+    /// Analyzes a token of the current mechanism.
+    fn token(
         &mut self,
         cx: &mut Context<'_>,
         token: &[u8],
@@ -154,7 +159,7 @@ impl Core {
         Ok(())
     }
 
-    /// All messages in a row.
+    /// Analyzes consecutive messages.
     fn messages(&mut self, cx: &mut Context<'_>, mut data: &[u8]) -> Result<(), Malformed> {
         while !data.is_empty() && self.mode != Mode::Tls {
             let len = ber::length(data).min(data.len());
@@ -165,15 +170,20 @@ impl Core {
         Ok(())
     }
 
-    /// One of SASL's buffers.
-    fn buffer(&mut self, cx: &mut Context<'_>, buffer: &[u8], cut: bool) -> Result<(), Malformed> {
+    /// Analyzes a SASL buffer.
+    fn buffer(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+        truncated: bool,
+    ) -> Result<(), Malformed> {
         if self.mode == Mode::Undecided {
-            // Only GSSAPI's mechanisms wrap their buffers' content in tokens.
+            // Only GSSAPI mechanisms wrap the content of buffers in tokens.
             let gssapi = self.mechanism.is_empty() || self.mechanism.starts_with(b"GSS");
             self.mode =
                 if gssapi && sasl::is_wrap_token(buffer) { Mode::Kerberos } else { Mode::Sealed };
         }
-        if self.mode == Mode::Kerberos && !cut {
+        if self.mode == Mode::Kerberos && !truncated {
             let messages = sasl::unwrap(buffer)?;
             self.messages(cx, messages)?;
         }
@@ -197,10 +207,10 @@ fn is_success(m: &Message<'_>) -> bool {
 pub struct Tcp {
     core: Core,
     frames: [Frames; 2],
-    /// How the stored beginning of each side's message was interpreted.
-    buffered: [bool; 2],
-    /// Nothing further can be read.
-    blind: bool,
+    /// For each side, whether the current frame is a SASL buffer instead of a message.
+    in_sasl_buffer: [bool; 2],
+    /// The rest of the stream cannot be parsed.
+    gave_up: bool,
 }
 
 impl Tcp {
@@ -209,22 +219,23 @@ impl Tcp {
         Self {
             core: Core::new(cx, Tag::LdapTcp),
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
-            buffered: [false; 2],
-            blind: false,
+            in_sasl_buffer: [false; 2],
+            gave_up: false,
         }
     }
 
-    /// Processes a chunk; returns the bytes behind the message that ended LDAP, if one did.
+    /// Analyzes a chunk. Returns the bytes after the message that switched to TLS, if any.
     fn chunk<'d>(
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
         mut data: &'d [u8],
     ) -> Result<Option<&'d [u8]>, Malformed> {
-        let (frames, buffered) = (&mut self.frames[from.index()], &mut self.buffered[from.index()]);
+        let (frames, in_sasl_buffer) =
+            (&mut self.frames[from.index()], &mut self.in_sasl_buffer[from.index()]);
         while !data.is_empty() && self.core.mode != Mode::Tls {
             if !frames.has_partial() {
-                *buffered = match self.core.mode {
+                *in_sasl_buffer = match self.core.mode {
                     Mode::Clear | Mode::Tls => false,
                     Mode::Kerberos | Mode::Sealed => true,
                     Mode::Undecided if data[0] == 0x30 => {
@@ -234,28 +245,28 @@ impl Tcp {
                     Mode::Undecided => true,
                 };
             }
-            if *buffered {
+            if *in_sasl_buffer {
                 let Some(buffer) = frames.next(&mut data, sasl::buffer_length) else { break };
-                let cut = buffer.len() < sasl::buffer_length(buffer);
-                self.core.buffer(cx, buffer, cut)?;
+                let truncated = buffer.len() < sasl::buffer_length(buffer);
+                self.core.buffer(cx, buffer, truncated)?;
             } else {
                 let Some(message) = frames.next(&mut data, ber::length) else { break };
-                let cut = message.len() < ber::length(message);
-                self.core.message(cx, message, cut)?;
+                let truncated = message.len() < ber::length(message);
+                self.core.message(cx, message, truncated)?;
             }
         }
         Ok((self.core.mode == Mode::Tls).then_some(data))
     }
 
     fn give_up(&mut self) {
-        self.blind = true;
+        self.gave_up = true;
         self.frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
     }
 }
 
 impl Analyze for Tcp {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.blind {
+        if self.gave_up {
             return;
         }
         match self.chunk(cx, from, data) {
@@ -282,7 +293,7 @@ impl Analyze for Tcp {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // This is no violation.
+        // A gap is not a violation.
         self.give_up();
     }
 
@@ -291,31 +302,31 @@ impl Analyze for Tcp {
     }
 }
 
-/// The analyzer of one connection of datagrams.
+/// The analyzer of one UDP connection.
 pub struct Udp {
     core: Core,
-    blind: bool,
+    gave_up: bool,
 }
 
 impl Udp {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
-        Self { core: Core::new(cx, Tag::LdapUdp), blind: false }
+        Self { core: Core::new(cx, Tag::LdapUdp), gave_up: false }
     }
 }
 
 impl Analyze for Udp {
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
-        if !self.blind
+        if !self.gave_up
             && let Err(reason) = self.core.messages(cx, data)
         {
-            self.blind = true;
+            self.gave_up = true;
             cx.violation(self.core.tag, reason, data);
         }
     }
 
     fn is_idle(&self) -> bool {
-        !self.blind
+        !self.gave_up
             && self.core.rows.is_empty()
             && self.core.mode == Mode::Clear
             && self.core.mechanism.is_empty()
@@ -369,7 +380,7 @@ mod tests {
         h
     }
 
-    /// Id, opcode, result, object and argument of all rows.
+    /// ID, opcode, result, object and argument of all rows.
     fn operations(h: &Harness) -> Vec<String> {
         let columns = ["message_id", "opcode", "result", "object", "argument"];
         h.rows("ldap").iter().map(|r| columns.map(|c| r[c].clone()).join(" ")).collect()
@@ -389,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_and_searches_in_any_cut() {
+    fn operations_and_searches_in_any_chunks() {
         for cut in [1, 3, 1000] {
             let mut h = Harness::new(Proto::Tcp, 389);
             run_with(&mut h, &session(), cut);
@@ -405,14 +416,14 @@ mod tests {
             assert_eq!(h.rows("ldap")[0]["version"], "3");
             assert_eq!(h.rows("ldap")[1]["diagnostic_message"], "no such");
             let search = &h.rows("ldap_search")[0];
-            let told = ["scope", "deref_aliases", "base_object", "result_count", "filter"];
-            assert_eq!(told.map(|c| &*search[c]), ["tree", "never", "dc=x", "2", "(cn=*)"]);
+            let reported = ["scope", "deref_aliases", "base_object", "result_count", "filter"];
+            assert_eq!(reported.map(|c| &*search[c]), ["tree", "never", "dc=x", "2", "(cn=*)"]);
             assert_eq!((&*search["result"], &*search["attributes"]), ("success", "-"));
         }
     }
 
     #[test]
-    fn what_has_no_response_is_written_at_the_end() {
+    fn operations_without_a_response_are_written_at_the_end() {
         let h = run(&[
             (O, message(2, 3, &search_for(b"", 0, &tlv(0x87, b"cn")))),
             (O, message(3, 8, b"anything")),
@@ -454,22 +465,22 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_change_their_mind_are_odd() {
+    fn contradictory_messages_are_weird() {
         let h = run(&[
             (R, message(1, 1, &result(0, b""))),
             (O, message(2, 8, b"")),
             (O, message(2, 10, b"cn=x")),
         ]);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             h.rows("weird").iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect();
         assert_eq!(
-            told,
+            reported,
             ["LDAP_bind_without_opcode 1: bind", "LDAP_message_opcode_change 2: add -> delete"]
         );
     }
 
     #[test]
-    fn signed_messages_are_read_and_sealed_ones_are_not() {
+    fn signed_messages_are_parsed_and_sealed_ones_are_not() {
         let inner = message(7, 3, &search_for(b"dc=x", 0, &tlv(0x87, b"cn")));
         let wrap = |flags: u8| {
             let mut t = ((16 + inner.len()) as u32).to_be_bytes().to_vec();
@@ -551,9 +562,9 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_read_in_part() {
+    fn long_messages_are_parsed_in_part() {
         let mut entry = message(2, 4, &tlv(4, b"cn=found"));
-        // A length of 2 MiB, of message and operation.
+        // A length of 2 MiB for message and operation.
         entry.splice(1..4, [0x84, 0, 0x20, 0, 0]);
         let at = entry.len() - 16 + 1;
         entry.splice(at..at + 3, [0x84, 0, 0x1f, 0xff, 0xf0]);
@@ -564,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_stand_alone() {
+    fn datagrams_are_parsed_one_by_one() {
         let mut h = Harness::new(Proto::Udp, 389);
         let mut a = Udp::new(&mut h.cx());
         let search = message(2, 3, &search_for(b"", 0, &tlv(0x87, b"cn")));
@@ -579,7 +590,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(
+        fn any_bytes_are_analyzed(
             whole in 0usize..8,
             data in prop::collection::vec(any::<u8>(), 0..200),
             code in 0u8..32,

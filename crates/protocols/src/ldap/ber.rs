@@ -1,24 +1,23 @@
-//! As much of ASN.1's basic encoding rules as messages need (X.690).
+//! The subset of ASN.1's basic encoding rules (X.690) that messages need.
 
 use std::borrow::Cow;
 
 use crate::support::Bytes;
 
-/// The fault of a message.
+/// Error of a malformed message, as a reason for analyzer.log.
 pub(super) type Malformed = &'static str;
 
-/// Text as it came; octets that are no printable ASCII are `?` where the protocol has text in
-/// octets.
+/// Text of a message. In octet strings, `?` replaces octets that are not printable ASCII.
 pub(super) type Text<'a> = Cow<'a, [u8]>;
 
-/// Values within values that are followed.
+/// Maximum nesting depth of values.
 pub(super) const MAX_DEPTH: u8 = 32;
 
 pub(super) const SEQUENCE: u8 = 16;
 
-pub(super) const CUT: Malformed = "message is cut";
+pub(super) const TRUNCATED: Malformed = "message is cut";
 
-/// A value's tag and content.
+/// The tag and the content of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value<'a> {
     /// 0 universal, 1 application, 2 context, 3 private.
@@ -27,8 +26,8 @@ pub(super) struct Value<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// The length of the message that begins here, or the number of bytes needed to determine it.
-/// Invalid data is as short as needed to recognise it.
+/// Returns the length of the message at the start of the data, or the number of bytes needed to determine it.
+/// Invalid data has the length at which it is recognized.
 pub(super) fn length(d: &[u8]) -> usize {
     if d.first().is_some_and(|tag| tag & 0xdf != SEQUENCE) {
         return 1;
@@ -43,20 +42,20 @@ pub(super) fn length(d: &[u8]) -> usize {
             let len = l.iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
             usize::try_from(len).unwrap_or(usize::MAX).saturating_add(2 + n)
         }
-        // This is not a length: the following bytes will not parse.
+        // The length is invalid: parsing fails.
         _ if n > 8 => 2,
         _ => 2 + n,
     }
 }
 
-/// Reads a value's tag and length, and gives the length.
+/// Reads the tag and the length of a value.
 pub(super) fn head(b: &mut Bytes<'_>) -> Result<(u8, u64), Malformed> {
-    let tag = b.u8().ok_or(CUT)?;
-    let first = b.u8().ok_or(CUT)?;
+    let tag = b.u8().ok_or(TRUNCATED)?;
+    let first = b.u8().ok_or(TRUNCATED)?;
     if first & 0x80 == 0 {
         return Ok((tag, u64::from(first)));
     }
-    let bytes = b.take(usize::from(first & 0x7f)).ok_or(CUT)?;
+    let bytes = b.take(usize::from(first & 0x7f)).ok_or(TRUNCATED)?;
     if !matches!(bytes.len(), 1..=8) {
         return Err("length of no or more than eight bytes");
     }
@@ -66,7 +65,7 @@ pub(super) fn head(b: &mut Bytes<'_>) -> Result<(u8, u64), Malformed> {
 /// Reads a value.
 pub(super) fn value<'a>(b: &mut Bytes<'a>) -> Result<Value<'a>, Malformed> {
     let (tag, len) = head(b)?;
-    let content = b.take(usize::try_from(len).map_err(|_| CUT)?).ok_or(CUT)?;
+    let content = b.take(usize::try_from(len).map_err(|_| TRUNCATED)?).ok_or(TRUNCATED)?;
     Ok(Value { class: tag >> 6, number: tag & 0x1f, content })
 }
 
@@ -89,7 +88,7 @@ impl<'a> Value<'a> {
         u8::try_from(self.integer()?).map_err(|_| "number out of range")
     }
 
-    /// A string of any of ASN.1's kinds.
+    /// Returns a string of any ASN.1 type as text.
     pub(super) fn text(self) -> Result<Text<'a>, Malformed> {
         match (self.class, self.number) {
             (0, 4) => Ok(ascii(self.content)),
@@ -107,17 +106,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether all values within are whole, and as long as their kind may be.
+    /// Checks that all nested values are complete and have a length that their type allows.
     pub(super) fn check(self, depth: u8) -> Result<(), Malformed> {
         if self.class != 0 || !matches!(self.number, 16 | 17) {
-            let odd = match (self.class, self.number, self.content.len()) {
+            let is_invalid = match (self.class, self.number, self.content.len()) {
                 (0, 1, n) => n != 1,
                 (0, 2 | 10, n) => !matches!(n, 1..=8),
                 (0, 3 | 6, n) => n == 0,
                 (0, 5, n) => n != 0,
                 _ => false,
             };
-            return if odd { Err("value of an odd length") } else { Ok(()) };
+            return if is_invalid { Err("value of an odd length") } else { Ok(()) };
         }
         if depth >= MAX_DEPTH {
             return Err("values are nested too deeply");
@@ -130,7 +129,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Octets as printable ASCII.
+/// Converts octets to printable ASCII.
 pub(super) fn ascii(bytes: &[u8]) -> Text<'_> {
     let printable = |b: &u8| matches!(b, b' '..=b'~');
     if bytes.iter().all(printable) {
@@ -140,7 +139,7 @@ pub(super) fn ascii(bytes: &[u8]) -> Text<'_> {
     }
 }
 
-/// An object identifier with dots.
+/// Formats an object identifier in dotted notation.
 pub(super) fn oid(content: &[u8]) -> Vec<u8> {
     let Some((first, rest)) = content.split_first() else { return Vec::new() };
     let mut out = format!("{}.{}", first / 40, first % 40);

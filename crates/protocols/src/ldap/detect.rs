@@ -1,10 +1,10 @@
-//! Beginnings of connections that speak LDAP.
+//! Detection rules of LDAP.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::UdpRule;
 
-/// The tag of any message.
+/// Tag of a message.
 const SEQUENCE: Class = Class::of(&[0x30]);
 
 pub(super) const TCP: &[TcpRule] = &[
@@ -12,14 +12,14 @@ pub(super) const TCP: &[TcpRule] = &[
     TcpRule::sides(SEQUENCE, SEQUENCE, |s| login(s.resp) && message(s.orig)),
 ];
 
-pub(super) const UDP: &[UdpRule] = &[UdpRule::answer(message, login)];
+pub(super) const UDP: &[UdpRule] = &[UdpRule::response(message, login)];
 
-/// A login.
+/// Whether the data begins with a bind request.
 fn login(d: &[u8]) -> bool {
     matches!(d, [0x30, _, 2, 1, _, 0x60, ..])
 }
 
-/// The beginning of any message.
+/// Whether the data begins with the tag of a message.
 fn message(d: &[u8]) -> bool {
     d.first() == Some(&0x30)
 }

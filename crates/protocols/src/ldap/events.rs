@@ -41,7 +41,7 @@ gannet_event::enumeration!(ProtocolOpcode = "LDAP::ProtocolOpcode", |code| match
     _ => "LDAP::ProtocolOpcode_Undef",
 });
 
-/// Result of an operation (RFC 4511 section 4.1.9); none where a message has no result.
+/// Result of an operation (RFC 4511 section 4.1.9); `None` for a message without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultCode(pub Option<u8>);
 
@@ -127,7 +127,7 @@ gannet_event::enumeration!(
     }
 );
 
-/// How a client logs in (RFC 4511 section 4.2).
+/// Authentication method of a bind request (RFC 4511 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindAuthType(pub Option<u8>);
 
@@ -143,7 +143,7 @@ gannet_event::enumeration!(BindAuthType = "LDAP::BindAuthType", |code| match cod
     _ => "LDAP::BindAuthType_Undef",
 });
 
-/// How deep a search goes (RFC 4511 section 4.5.1.2).
+/// Scope of a search (RFC 4511 section 4.5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchScope(pub Option<u8>);
 
@@ -157,7 +157,7 @@ gannet_event::enumeration!(
     }
 );
 
-/// When a search follows aliases (RFC 4511 section 4.5.1.3).
+/// Alias handling of a search (RFC 4511 section 4.5.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchDerefAlias(pub Option<u8>);
 
@@ -172,7 +172,7 @@ gannet_event::enumeration!(SearchDerefAlias = "LDAP::SearchDerefAlias", |code| m
     _ => "LDAP::SearchDerefAlias_Undef",
 });
 
-/// What a message says of its operation: packed as the operation's name.
+/// A message with its operation, packed as the name of the operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'a>(pub(super) &'a Message<'a>);
 
@@ -190,32 +190,32 @@ gannet_event::events! {
     with {
         /// The connection.
         c: Connection = "c",
-        /// What joins a response to its request.
+        /// Identifier that a response has in common with its request.
         message_id: i64 = "message_id",
     } {
-        /// A message, whichever.
+        /// Any message.
         pub struct MessageSeen<'a> = "LDAP::message" {
             /// Operation.
             opcode: ProtocolOpcode = "opcode",
             /// Result, if it has one.
             result: ResultCode = "result",
-            /// Object that was found on the way to the one that was asked for.
+            /// The last object that matched on the path to the requested one.
             matched_dn: Text<'a> = "matched_dn",
-            /// Result in words.
+            /// Diagnostic message of the result.
             diagnostic_message: Text<'a> = "diagnostic_message",
-            /// The object that it is about.
+            /// The object of the operation.
             object: Text<'a> = "object",
-            /// More about the operation: password, mechanism, scope or changes.
+            /// Argument of the operation: password, mechanism, scope or changes.
             argument: Text<'a> = "argument",
         }
 
-        /// A client logs in.
+        /// A client authenticates.
         pub struct BindRequest<'a> = "LDAP::bind_request" {
             /// Version of LDAP.
             version: i64 = "version",
             /// Name of the user.
             name: Text<'a> = "name",
-            /// How.
+            /// Authentication method.
             auth_type: BindAuthType = "auth_type",
             /// Password or mechanism.
             auth_info: Text<'a> = "auth_info",
@@ -223,31 +223,31 @@ gannet_event::events! {
 
         /// A client searches.
         pub struct SearchRequest<'a> = "LDAP::search_request" {
-            /// Where in the tree.
+            /// Base object of the search.
             base_object: Text<'a> = "base_object",
-            /// How deep.
+            /// Scope of the search.
             scope: SearchScope = "scope",
-            /// When aliases are followed.
+            /// Alias handling.
             deref: SearchDerefAlias = "deref",
-            /// Entries at the most; 0: any number.
+            /// Maximum number of entries; 0 for no limit.
             size_limit: i64 = "size_limit",
-            /// Seconds at the most; 0: any number.
+            /// Maximum duration of the search in seconds; 0 for no limit.
             time_limit: i64 = "time_limit",
-            /// Whether values are left out.
+            /// Whether only attribute types are requested, without values.
             types_only: bool = "types_only",
             /// Filter, as text.
             filter: &'a [u8] = "filter",
-            /// Attributes that are asked for.
+            /// Requested attributes.
             attributes: Vec<Text<'a>> = "attributes",
         }
 
-        /// An entry that a search found.
+        /// A search result entry.
         pub struct SearchResultEntry<'a> = "LDAP::search_result_entry" {
-            /// Its name.
+            /// Name of the object.
             object_name: Text<'a> = "object_name",
         }
 
-        /// A request of an extension.
+        /// An extended request.
         pub struct ExtendedRequest<'a> = "LDAP::extended_request", opt_in {
             /// Name.
             request_name: Text<'a> = "request_name",
@@ -255,7 +255,7 @@ gannet_event::events! {
             request_value: &'a [u8] = "request_value",
         }
 
-        /// The response of an extension.
+        /// An extended response.
         pub struct ExtendedResponse<'a> = "LDAP::extended_response", opt_in {
             /// Result.
             result: ResultCode = "result",
@@ -270,7 +270,7 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// The connection changes to TLS.
+        /// The connection switches to TLS.
         pub struct Starttls = "LDAP::starttls", opt_in {}
     }
 
@@ -280,9 +280,9 @@ gannet_event::events! {
         /// Number of the message.
         message_id: i64 = "message_id",
     } {
-        /// A message of an operation was read.
+        /// A message with an operation was parsed.
         pub struct OperationSeen<'a> = "gannet::ldap_operation", opt_in {
-            /// What it is.
+            /// Number of the operation.
             opcode: ProtocolOpcode = "opcode",
             /// The operation.
             message: Operation<'a> = "operation",

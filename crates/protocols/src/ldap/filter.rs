@@ -1,23 +1,23 @@
 //! Search filters as text (RFC 4511 section 4.5.1.7, RFC 4515).
 //!
-//! Of more than two conditions under one *and* or *or*, pairs are written: `(&(&(a)(b))(c))`, as
-//! Zeek and Wireshark do. Some attributes of Active Directory have binary values, which are written in
-//! their usual forms.
+//! As in Zeek and Wireshark, more than two conditions under one *and* or *or* are written as nested pairs:
+//! `(&(&(a)(b))(c))`. Binary values of some attributes of Active Directory are written in
+//! their usual notation.
 
 use super::ber::Malformed;
 use super::ber::ascii;
 use super::ber::value;
 use crate::support::Bytes;
 
-const CUT: Malformed = "condition is cut";
+const TRUNCATED: Malformed = "condition is cut";
 
-/// Filters within filters that are followed.
+/// Maximum nesting depth of filters.
 const MAX_DEPTH: u8 = 20;
 
-/// Reads a filter and appends its text.
+/// Parses a filter and appends its text.
 ///
 /// # Errors
-/// When it is cut short, unknown, or nested too deeply.
+/// If it is truncated, unknown, or nested too deeply.
 pub fn write(b: &mut Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     nested(b, out, 0)
 }
@@ -56,8 +56,8 @@ fn nested(b: &mut Bytes<'_>, out: &mut Vec<u8>, depth: u8) -> Result<(), Malform
 }
 
 fn list(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: u8, depth: u8) -> Result<(), Malformed> {
-    // How many there are is known at the end only: each but the first two opens one more pair in
-    // front of them all.
+    // The number of conditions is known only at the end: each one after the first adds an opening
+    // parenthesis before all of them.
     let mut text = Vec::new();
     let mut count = 0_usize;
     while !b.is_empty() {
@@ -77,40 +77,40 @@ fn list(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: u8, depth: u8) -> Result<(), 
     Ok(())
 }
 
-/// A field of a condition: whatever its tag, one byte of length, then that many bytes. Zeek does
-/// not support longer lengths here, and uses their first byte as the length.
+/// Reads a field of a condition: any tag, one byte of length, and the content. As in Zeek, longer forms of length are not
+/// supported: their first byte is used as the length.
 fn field<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8], Malformed> {
-    let [_, length] = b.array().ok_or(CUT)?;
-    b.take(length.into()).ok_or(CUT)
+    let [_, length] = b.array().ok_or(TRUNCATED)?;
+    b.take(length.into()).ok_or(TRUNCATED)
 }
 
-/// `(attribute=value)`.
+/// Writes `(attribute=value)`.
 fn assertion(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: &[u8]) -> Result<(), Malformed> {
     let attribute = field(&mut b)?;
-    let is = field(&mut b)?;
+    let value = field(&mut b)?;
     out.push(b'(');
     out.extend_from_slice(attribute);
     out.extend_from_slice(sign);
-    decoded(attribute, is, out);
+    write_value(attribute, value, out);
     out.push(b')');
     Ok(())
 }
 
-/// A value, in the form that its attribute's values have.
-fn decoded(attribute: &[u8], is: &[u8], out: &mut Vec<u8>) {
+/// Writes a value in the notation of its attribute.
+fn write_value(attribute: &[u8], value: &[u8], out: &mut Vec<u8>) {
     match attribute {
-        b"DomainGuid" => guid(is, out),
-        b"objectSid" | b"AAC" => octets(is, out),
-        b"DomainSid" => sid(is, out),
-        b"NtVer" => match is.try_into() {
+        b"DomainGuid" => write_guid(value, out),
+        b"objectSid" | b"AAC" => write_octets(value, out),
+        b"DomainSid" => write_sid(value, out),
+        b"NtVer" => match value.try_into() {
             Ok(n) => out.extend(format!("0x{:08x}", u32::from_le_bytes(n)).bytes()),
             Err(_) => out.extend_from_slice(b"HEX_FORMAT_FAILED"),
         },
-        _ => escaped(is, out),
+        _ => write_escaped(value, out),
     }
 }
 
-/// `(attribute=first*any*last)`.
+/// Writes `(attribute=first*any*last)`.
 fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     let attribute = field(&mut b)?;
     let mut parts = Bytes(value(&mut b)?.content);
@@ -121,7 +121,7 @@ fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
             _ if part.class == 0 => return Err("no part of a string where there must be one"),
             0 => first = part.content.to_vec(),
             1 => {
-                escaped(part.content, &mut any);
+                write_escaped(part.content, &mut any);
                 any.push(b'*');
             }
             2 => last = part.content.to_vec(),
@@ -131,26 +131,26 @@ fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     out.push(b'(');
     out.extend_from_slice(attribute);
     out.push(b'=');
-    escaped(&first, out);
+    write_escaped(&first, out);
     out.push(b'*');
     out.append(&mut any);
-    escaped(&last, out);
+    write_escaped(&last, out);
     out.push(b')');
     Ok(())
 }
 
-/// `(attribute:rule:=value)`, of three fields in the order that they have when none is left out, whatever
-/// they are.
+/// Writes `(attribute:rule:=value)`. As in Zeek, the three fields are identified by position, as if none were
+/// missing.
 fn extensible(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     let rule = field(&mut b)?;
     let attribute = field(&mut b)?;
-    let is = field(&mut b)?;
+    let value = field(&mut b)?;
     out.push(b'(');
-    decoded(rule, attribute, out);
+    write_value(rule, attribute, out);
     out.push(b':');
     out.extend_from_slice(rule);
     out.extend_from_slice(b":=");
-    for &b in is {
+    for &b in value {
         match b {
             b' '..=b'~' => out.push(b),
             _ => out.extend(format!("\\x{b:02x}").bytes()),
@@ -160,8 +160,8 @@ fn extensible(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Characters with a meaning in filters are written as two digits after a backslash.
-fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
+/// Writes a value; special characters of filters become two hexadecimal digits after a backslash.
+fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for &b in bytes {
         if matches!(b, 0 | 27 | b'(' | b')' | b'*') {
             out.extend(format!("\\{b:02x}").bytes());
@@ -171,13 +171,14 @@ fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn octets(bytes: &[u8], out: &mut Vec<u8>) {
+/// Writes octets in hexadecimal notation with colons.
+fn write_octets(bytes: &[u8], out: &mut Vec<u8>) {
     let digits: Vec<_> = bytes.iter().map(|b| format!("{b:02x}")).collect();
     out.extend(digits.join(":").bytes());
 }
 
-/// A GUID (MS-DTYP section 2.3.4): its first three fields are little-endian.
-fn guid(bytes: &[u8], out: &mut Vec<u8>) {
+/// Writes a GUID (MS-DTYP section 2.3.4), whose first three fields are little-endian.
+fn write_guid(bytes: &[u8], out: &mut Vec<u8>) {
     let Ok(b) = <[u8; 16]>::try_from(bytes) else {
         out.extend_from_slice(b"GUID_FORMAT_FAILED");
         return;
@@ -190,8 +191,8 @@ fn guid(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A SID of four parts (MS-DTYP section 2.4.2), as domains have.
-fn sid(bytes: &[u8], out: &mut Vec<u8>) {
+/// Writes a SID with four subauthorities (MS-DTYP section 2.4.2), the form of domain SIDs.
+fn write_sid(bytes: &[u8], out: &mut Vec<u8>) {
     let Ok(b) = <[u8; 24]>::try_from(bytes) else {
         out.extend_from_slice(b"SID_FORMAT_FAILED");
         return;
@@ -216,7 +217,7 @@ mod tests {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// A value whose length has one byte.
+    /// A value with a length of one byte.
     fn short(tag: u8, content: &[u8]) -> Vec<u8> {
         [&[tag, content.len() as u8], content].concat()
     }
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_by_a_rule_are_read_by_position() {
+    fn extensible_conditions_are_parsed_by_position() {
         let t = |fields: &[Vec<u8>]| text(&tlv(0xa9, &fields.concat()));
         let named = |text: &str| Ok(text.to_owned());
         let rule =
@@ -251,7 +252,7 @@ mod tests {
         let all = [&rule[..], &[short(0x84, b"\xff")]].concat();
         assert_eq!(t(&all), named("(flags:1.2.840.113556.1.4.803:=2)"));
         assert_eq!(t(&all[1..]), named("(2:flags:=\\xff)"));
-        assert_eq!(t(&rule[1..]), Err(CUT));
+        assert_eq!(t(&rule[1..]), Err(TRUNCATED));
     }
 
     #[test]
@@ -260,7 +261,7 @@ mod tests {
         let all = tlv(0xa3, &[short(4, b"cn"), long].concat());
         assert_eq!(text(&all), Ok(format!("(cn=\u{fffd}{})", "x".repeat(128))));
         let longer = [&b"\x04\x84\0\0\0\x02"[..], b"xy"].concat();
-        assert_eq!(text(&tlv(0xa3, &[short(4, b"cn"), longer].concat())), Err(CUT));
+        assert_eq!(text(&tlv(0xa3, &[short(4, b"cn"), longer].concat())), Err(TRUNCATED));
     }
 
     #[test]
@@ -283,10 +284,13 @@ mod tests {
         assert_eq!(t(b"NtVer", b"\x06\0\0\x20"), "(NtVer=0x20000006)");
         assert_eq!(t(b"NtVer", b"\x06"), "(NtVer=HEX_FORMAT_FAILED)");
         assert_eq!(t(b"AAC", b"\x80\x01"), "(AAC=80:01)");
-        let guid: Vec<u8> = (0..16).collect();
-        assert_eq!(t(b"DomainGuid", &guid), "(DomainGuid=03020100-0504-0706-0809-0a0b0c0d0e0f)");
-        let sid = b"\x01\x04\0\0\0\0\0\x05\x15\0\0\0\x0a\0\0\0\x0b\0\0\0\x0c\0\0\0";
-        assert_eq!(t(b"DomainSid", sid), "(DomainSid=S-1-5-21-10-11-12)");
+        let write_guid: Vec<u8> = (0..16).collect();
+        assert_eq!(
+            t(b"DomainGuid", &write_guid),
+            "(DomainGuid=03020100-0504-0706-0809-0a0b0c0d0e0f)"
+        );
+        let write_sid = b"\x01\x04\0\0\0\0\0\x05\x15\0\0\0\x0a\0\0\0\x0b\0\0\0\x0c\0\0\0";
+        assert_eq!(t(b"DomainSid", write_sid), "(DomainSid=S-1-5-21-10-11-12)");
         assert_eq!(t(b"DomainSid", b""), "(DomainSid=SID_FORMAT_FAILED)");
     }
 

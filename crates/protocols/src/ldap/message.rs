@@ -1,10 +1,10 @@
-//! Messages (RFC 4511 section 4), and as much ASN.1 as they need.
+//! Messages (RFC 4511 section 4).
 
 use std::borrow::Cow;
 
-use super::ber::CUT;
 use super::ber::Malformed;
 use super::ber::SEQUENCE;
+use super::ber::TRUNCATED;
 use super::ber::Text;
 use super::ber::Value;
 use super::ber::ascii;
@@ -13,13 +13,13 @@ use super::ber::value;
 use super::filter;
 use crate::support::Bytes;
 
-/// The extended request that asks for TLS (RFC 4511 section 4.14.1).
+/// Object identifier of the extended request StartTLS (RFC 4511 section 4.14.1).
 pub const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 
-/// Tag of the servers that a result refers to.
+/// Tag of a referral to other servers in a result.
 const REFERRAL: u8 = 0xa3;
 
-/// Operations by the numbers of their tags.
+/// Tag numbers of operations.
 pub mod operation {
     #![allow(missing_docs)] // the RFC's names
     pub const BIND_REQUEST: u8 = 0;
@@ -48,93 +48,93 @@ pub mod operation {
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What joins a response to its request.
+    /// Identifier that a response has in common with its request.
     pub id: i64,
-    /// The operation's number, of [`operation`].
+    /// Number of the operation, one of [`operation`].
     pub code: u8,
-    /// Contents.
+    /// Content of the operation.
     pub body: Body<'a>,
 }
 
-/// The contents of an operation.
+/// The content of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A login.
+    /// A bind request.
     Bind {
         /// Version of LDAP.
         version: i64,
         /// Name of the user.
         name: Text<'a>,
-        /// How.
+        /// Authentication method.
         auth: Auth<'a>,
     },
-    /// A login's outcome, with the server's SASL credentials.
+    /// A bind response, with the server's SASL credentials.
     BindResponse(Outcome<'a>, Vec<&'a [u8]>),
     /// A search.
     Search {
-        /// Where in the tree.
+        /// Base object of the search.
         base: Text<'a>,
-        /// How deep: 0 the object itself, 1 one level, 2 the whole tree below.
+        /// Scope: 0 the base object, 1 one level, 2 the whole subtree.
         scope: u8,
-        /// When aliases are followed.
+        /// Alias handling: 0 never, 1 in searching, 2 in finding the base, 3 always.
         deref: u8,
         /// The search filter, as text.
         filter: Vec<u8>,
     },
-    /// A change of an object, as text: `add(type=value),...`.
+    /// An object to modify, and its changes as text: `add(type=value),...`.
     Modify(Text<'a>, Vec<u8>),
     /// The object to delete, or the message to abandon.
     Object(Text<'a>),
-    /// A request by the name that an extension has.
+    /// An extended request, with its name.
     Extended(Text<'a>),
-    /// The outcome of any other request.
+    /// The result of any other request.
     Outcome(Outcome<'a>),
-    /// Nothing that is logged.
+    /// An operation without logged content.
     Nothing,
 }
 
 /// LDAPResult (RFC 4511 section 4.1.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome<'a> {
-    /// The result's number.
+    /// Result code.
     pub code: u8,
-    /// The server's words.
+    /// Diagnostic message of the server.
     pub diagnostic: Text<'a>,
 }
 
-/// How a client logs in.
+/// Authentication method of a bind request, with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth<'a> {
-    /// By a password, which may be empty.
+    /// A password, which may be empty.
     Simple(&'a [u8]),
-    /// By a mechanism of SASL.
+    /// A SASL mechanism.
     Sasl {
-        /// Its name.
+        /// Name of the mechanism.
         mechanism: Text<'a>,
         /// The client's credentials.
         credentials: Option<&'a [u8]>,
     },
-    /// By NTLM as Microsoft wrapped it at first (MS-ADTS section 5.1.1.1.3), its first message.
+    /// The first NTLM message of Sicily authentication (MS-ADTS section 5.1.1.1.3).
     SicilyNegotiate(&'a [u8]),
-    /// The same, its last message.
+    /// The last NTLM message of Sicily authentication.
     SicilyResponse(&'a [u8]),
-    /// In some other way.
+    /// Another method, by its number.
     Other(u8),
 }
 
-/// Reads a message from the first byte of its sequence. Of a `cut` one the end is missing, and the
-/// beginning must do.
+/// Parses a message from the first byte of its sequence. The end of a `truncated` message is missing, so that only its
+/// first parts are parsed.
 ///
 /// # Errors
-/// When it is no message, or its operation makes no sense.
-pub fn parse(data: &[u8], cut: bool) -> Result<Message<'_>, Malformed> {
+/// If it is not a message, or its operation is malformed.
+pub fn parse(data: &[u8], truncated: bool) -> Result<Message<'_>, Malformed> {
     let mut b = Bytes(data);
     if data.first().is_none_or(|tag| tag & 0xdf != SEQUENCE) {
         return Err("no LDAP message");
     }
     let (_, len) = head(&mut b)?;
-    if !cut {
-        b = Bytes(b.take(usize::try_from(len).map_err(|_| CUT)?).ok_or(CUT)?);
+    if !truncated {
+        b = Bytes(b.take(usize::try_from(len).map_err(|_| TRUNCATED)?).ok_or(TRUNCATED)?);
     }
     let id = value(&mut b)?;
     if id.class != 0 || id.number != 2 {
@@ -145,27 +145,27 @@ pub fn parse(data: &[u8], cut: bool) -> Result<Message<'_>, Malformed> {
     if tag >> 6 != 1 {
         return Err("message without operation");
     }
-    let len = usize::try_from(len).map_err(|_| CUT)?;
+    let len = usize::try_from(len).map_err(|_| TRUNCATED)?;
     let content = match b.take(len) {
         Some(content) => content,
-        None if cut => b.rest(),
-        None => return Err(CUT),
+        None if truncated => b.rest(),
+        None => return Err(TRUNCATED),
     };
     let code = tag & 0x1f;
     let mut rest = Bytes(content);
-    let body = body(code, &mut rest, cut)?;
-    if !cut && !rest.is_empty() {
+    let body = body(code, &mut rest, truncated)?;
+    if !truncated && !rest.is_empty() {
         return Err("operation with more in it than is known");
     }
     Ok(Message { id, code, body })
 }
 
-/// Reads an operation from its content, all of it.
-fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
+/// Parses an operation from its whole content.
+fn body<'a>(code: u8, b: &mut Bytes<'a>, truncated: bool) -> Result<Body<'a>, Malformed> {
     Ok(match code {
         operation::BIND_REQUEST => bind(b)?,
         operation::BIND_RESPONSE => {
-            let outcome = outcome(b, cut)?;
+            let outcome = outcome(b, truncated)?;
             let mut credentials = Vec::new();
             while !b.is_empty() {
                 match value(b)? {
@@ -175,17 +175,17 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
             }
             Body::BindResponse(outcome, credentials)
         }
-        operation::SEARCH_REQUEST => search(b, cut)?,
+        operation::SEARCH_REQUEST => search(b, truncated)?,
         operation::SEARCH_RESULT_ENTRY => {
             value(b)?.text()?;
-            if !cut {
+            if !truncated {
                 value(b)?.check(0)?;
             }
             Body::Nothing
         }
         operation::MODIFY_REQUEST => {
             let object = value(b)?.text()?;
-            Body::Modify(object, if cut { Vec::new() } else { changes(b)? })
+            Body::Modify(object, if truncated { Vec::new() } else { changes(b)? })
         }
         // The content is the value itself (RFC 4511 sections 4.8 and 4.11).
         operation::DELETE_REQUEST => Body::Object(ascii(b.rest())),
@@ -198,7 +198,7 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
             if name.class != 2 {
                 return Err("extended request without name");
             }
-            if !cut && !b.is_empty() && value(b)?.class != 2 {
+            if !truncated && !b.is_empty() && value(b)?.class != 2 {
                 return Err("extended request with an unknown field");
             }
             Body::Extended(ascii(name.content))
@@ -208,12 +208,12 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
         | operation::ADD_RESPONSE
         | operation::DELETE_RESPONSE
         | operation::MODIFY_DN_RESPONSE
-        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(b, cut)?),
+        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(b, truncated)?),
         operation::EXTENDED_RESPONSE => {
-            let outcome = outcome(b, cut)?;
+            let outcome = outcome(b, truncated)?;
             // A name and a value.
             for _ in 0..2 {
-                if !cut && !b.is_empty() {
+                if !truncated && !b.is_empty() {
                     let field = value(b)?;
                     if field.class != 2 || !matches!(field.number, 10 | 11) {
                         return Err("extended response with an unknown field");
@@ -235,11 +235,11 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
     })
 }
 
-fn outcome<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Outcome<'a>, Malformed> {
+fn outcome<'a>(b: &mut Bytes<'a>, truncated: bool) -> Result<Outcome<'a>, Malformed> {
     let code = value(b)?.small()?;
     value(b)?.text()?; // matched DN
     let diagnostic = value(b)?.text()?;
-    if !cut && b.0.first() == Some(&REFERRAL) {
+    if !truncated && b.0.first() == Some(&REFERRAL) {
         value(b)?;
     }
     Ok(Outcome { code, diagnostic })
@@ -248,15 +248,15 @@ fn outcome<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Outcome<'a>, Malformed> {
 fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
     let version = value(b)?.integer()?;
     let name = value(b)?.text()?;
-    let how = value(b)?;
-    if how.class == 0 {
+    let method = value(b)?;
+    if method.class == 0 {
         return Err("login without method");
     }
-    let auth = match how.number {
-        0 => Auth::Simple(how.content),
-        3 if how.content.is_empty() => Auth::Sasl { mechanism: ascii(b""), credentials: None },
+    let auth = match method.number {
+        0 => Auth::Simple(method.content),
+        3 if method.content.is_empty() => Auth::Sasl { mechanism: ascii(b""), credentials: None },
         3 => {
-            let mut b = Bytes(how.content);
+            let mut b = Bytes(method.content);
             let mechanism = value(&mut b)?.text()?;
             let credentials = match b.is_empty() {
                 true => None,
@@ -267,17 +267,17 @@ fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
             };
             Auth::Sasl { mechanism, credentials }
         }
-        10 | 11 if !how.content.is_empty() && !how.content.starts_with(b"NTLMSSP") => {
+        10 | 11 if !method.content.is_empty() && !method.content.starts_with(b"NTLMSSP") => {
             return Err("login without NTLM");
         }
-        10 => Auth::SicilyNegotiate(how.content),
-        11 => Auth::SicilyResponse(how.content),
+        10 => Auth::SicilyNegotiate(method.content),
+        11 => Auth::SicilyResponse(method.content),
         other => Auth::Other(other),
     };
     Ok(Body::Bind { version, name, auth })
 }
 
-fn search<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
+fn search<'a>(b: &mut Bytes<'a>, truncated: bool) -> Result<Body<'a>, Malformed> {
     let base = value(b)?.text()?;
     let scope = value(b)?.small()?;
     let deref = value(b)?.small()?;
@@ -287,14 +287,14 @@ fn search<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
         return Err("flag of an odd length"); // types only
     }
     let mut text = Vec::new();
-    if !cut {
+    if !truncated {
         filter::write(b, &mut text)?;
         value(b)?.check(0)?; // attributes
     }
     Ok(Body::Search { base, scope, deref, filter: text })
 }
 
-/// The changes of a modification as text.
+/// Formats the changes of a modification as text.
 fn changes(b: &mut Bytes<'_>) -> Result<Vec<u8>, Malformed> {
     let mut list = Bytes(value(b)?.universal(SEQUENCE)?);
     let mut out = Vec::new();
@@ -321,7 +321,7 @@ fn changes(b: &mut Bytes<'_>) -> Result<Vec<u8>, Malformed> {
             if !values.is_empty() {
                 out.push(b'=');
             }
-            // Several values stand together, as in Zeek's log.
+            // As in Zeek's log, several values are concatenated without a separator.
             while !values.is_empty() {
                 out.extend_from_slice(&value(&mut values)?.text()?);
             }
@@ -400,7 +400,7 @@ pub(super) mod tests {
         let m = message(7, 5, &result(32, b"gone"));
         let expected = Outcome { code: 32, diagnostic: Cow::Borrowed(&b"gone"[..]) };
         assert_eq!(read(&m), Ok(Body::Outcome(expected.clone())));
-        // A referral may follow in the operation, and controls behind it.
+        // A referral may follow in the operation, and controls after the operation.
         let controls = [&tlv(2, &[7])[..], &tlv(0x65, &result(32, b"gone")), &tlv(0xa0, b"x")];
         assert_eq!(read(&tlv(0x30, &controls.concat())), Ok(Body::Outcome(expected.clone())));
         let more = |tag| [result(32, b"gone"), tlv(tag, b"x")].concat();
@@ -415,7 +415,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_numbers_of_messages() {
+    fn message_identifiers() {
         assert!(parse(b"\x30\x04\x02\x00\x42\x00", false).is_err(), "no number");
         assert!(parse(b"\x30\x80\x02\x01\x05\x42\x00", false).is_err(), "no length");
         let id = |d: &[u8]| parse(d, false).map(|m| m.id);
@@ -508,17 +508,17 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(
+        fn any_bytes_are_parsed(
             data in prop::collection::vec(any::<u8>(), 0..120),
             code in 0u8..32,
-            cut: bool,
+            truncated: bool,
         ) {
-            let _ = parse(&data, cut);
-            let _ = parse(&message(1, code, &data), cut);
+            let _ = parse(&data, truncated);
+            let _ = parse(&message(1, code, &data), truncated);
             let mut filter = search_for(b"", 0, &data);
-            let _ = parse(&message(1, 3, &filter), cut);
+            let _ = parse(&message(1, 3, &filter), truncated);
             filter.truncate(data.len());
-            let _ = parse(&message(1, 3, &filter), cut);
+            let _ = parse(&message(1, 3, &filter), truncated);
         }
     }
 }

@@ -1,16 +1,16 @@
 //! LDAP (RFC 4511) over TCP, and without connection over UDP (CLDAP, MS-ADTS section 6.3.3).
 //!
-//! Messages are ASN.1 in BER: [`message`] parses one with its operation, [`filter`] turns a search
-//! filter into the text of RFC 4515. After a SASL login (RFC 4513 section 5.2) both sides may wrap
-//! their messages: `sasl.rs` determines the wrapping, and unwraps Kerberos tokens that are signed
-//! and not sealed (RFC 4121). After StartTLS nothing is parsed any more.
+//! Messages are ASN.1 in BER: [`message`] parses one with its operation, [`filter`] converts a search
+//! filter to the text of RFC 4515. After a SASL login (RFC 4513 section 5.2) both sides may wrap
+//! their messages: `sasl.rs` detects the wrapping, and unwraps Kerberos tokens that are signed,
+//! but not sealed (RFC 4121). The analysis ends with StartTLS.
 //!
-//! Each operation except searches makes a row of ldap.log, with request and response; each search
-//! one of ldap_search.log. `rows.rs` keeps incomplete ones. Any complete message confirms the
+//! Each search is logged in ldap_search.log, and each other operation in ldap.log, with request and response.
+//! `rows.rs` stores incomplete operations. Any complete message confirms the
 //! protocol.
 //!
-//! With [`inner_protocols`](crate::Options::inner_protocols), what LDAP carries is followed:
-//! logins by GSSAPI and NTLM, and TLS after StartTLS.
+//! With [`inner_protocols`](crate::Options::inner_protocols), protocols inside LDAP are analyzed:
+//! GSSAPI and NTLM authentication, and TLS after StartTLS.
 
 mod analyzer;
 mod ber;
@@ -36,7 +36,7 @@ use crate::descriptor::Log;
 use crate::descriptor::Origin;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

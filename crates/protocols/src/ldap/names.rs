@@ -1,8 +1,8 @@
-//! Names of operations and results, as the logs have them.
+//! Names of operations and results in the logs.
 
 use super::message::operation as op;
 
-/// Requests and their responses have one name.
+/// Name of an operation; requests and their responses have the same name.
 pub(super) fn operation(code: u8) -> &'static str {
     match code {
         op::BIND_REQUEST | op::BIND_RESPONSE => "bind",
@@ -25,7 +25,7 @@ pub(super) fn operation(code: u8) -> &'static str {
     }
 }
 
-/// A result (RFC 4511 section 4.1.9 and the registry).
+/// Name of a result code (RFC 4511 section 4.1.9 and the IANA registry).
 pub(super) fn result(code: u8) -> &'static str {
     match code {
         0 => "success",
@@ -107,7 +107,7 @@ pub(super) fn result(code: u8) -> &'static str {
     }
 }
 
-/// A way to log in that is none of those with names of their own.
+/// Name of an authentication method other than simple, SASL and NTLM.
 pub(super) fn login(kind: u8) -> &'static str {
     match kind {
         9 => "LDAP::BindAuthType_SICILY_PACKAGE_DISCOVERY",
@@ -115,7 +115,7 @@ pub(super) fn login(kind: u8) -> &'static str {
     }
 }
 
-/// How deep a search goes.
+/// Name of a search scope.
 pub(super) fn scope(scope: u8) -> &'static str {
     match scope {
         0 => "base",
@@ -125,7 +125,7 @@ pub(super) fn scope(scope: u8) -> &'static str {
     }
 }
 
-/// When a search follows aliases.
+/// Name of the alias handling of a search.
 pub(super) fn aliases(deref: u8) -> &'static str {
     match deref {
         0 => "never",
@@ -136,7 +136,7 @@ pub(super) fn aliases(deref: u8) -> &'static str {
     }
 }
 
-/// An extended request, by its object identifier.
+/// Name of an extended request, by its object identifier.
 pub(super) fn extension(oid: &[u8]) -> &'static str {
     match oid {
         super::message::START_TLS => "StartTLS",

@@ -1,4 +1,4 @@
-//! Raises the events of messages: a walk of its own, made only where they have a listener.
+//! Raises the events of messages in a separate walk, which runs only if an event has a listener.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::message::operation;
 use crate::Context;
 use crate::support::Bytes;
 
-/// Raises the events of a message that was parsed; `data` is all of it, or its beginning.
+/// Raises the events of a parsed message; `data` is the whole message or its first bytes.
 #[cold]
 pub(super) fn message(cx: &mut Context<'_>, data: &[u8], m: &Message<'_>) {
     let mut seen = MessageSeen {
@@ -27,13 +27,13 @@ pub(super) fn message(cx: &mut Context<'_>, data: &[u8], m: &Message<'_>) {
         object: empty(),
         argument: empty(),
     };
-    // Only the parts that rows do not show are read again. What lacks is left out: the end of a long message.
-    let _ = special(cx, data, m, &mut seen);
+    // Only the parts that rows do not use are parsed again. Parts that are missing at the end of a long message are omitted.
+    let _ = operation_event(cx, data, m, &mut seen);
     cx.raise(|c| MessageSeen { c, ..seen });
 }
 
 /// Raises the event of an operation, and completes the one of its message.
-fn special<'a>(
+fn operation_event<'a>(
     cx: &mut Context<'_>,
     data: &'a [u8],
     m: &'a Message<'a>,
@@ -124,7 +124,7 @@ fn special<'a>(
     Ok(())
 }
 
-/// The number of a login's method, and its password or mechanism.
+/// Returns the number of an authentication method, and its password or mechanism.
 fn login<'a>(auth: &Auth<'a>) -> (u8, Text<'a>) {
     let signature = |token: &'a [u8]| {
         let end = token.iter().position(|b| *b == 0).unwrap_or(token.len());

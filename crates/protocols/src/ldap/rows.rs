@@ -13,21 +13,21 @@ use super::message::Outcome;
 use super::message::operation;
 use super::names;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 
 gannet_log::row! {
-    /// One row for each operation of LDAP, but for searches.
+    /// One row for each LDAP operation except searches.
     pub struct LdapRow<'a> = "ldap" {
-        /// When its first message was seen.
+        /// Time of the first message.
         ts: Time = "ts",
-        /// Its connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Endpoints of the connection.
         id: ConnId = "id",
-        /// The number that request and response share.
+        /// Message ID, which the request and its response share.
         message_id: i64 = "message_id",
-        /// Version of LDAP, as stated in logins.
+        /// Version of LDAP in a bind request.
         version: Option<i64> = "version",
         /// The operation: `bind simple`, `bind SASL`, `unbind`, `modify`, `add`, `delete`, `compare`,
         /// `abandon`, `extended`.
@@ -36,23 +36,23 @@ gannet_log::row! {
         result: Option<&'static str> = "result",
         /// The server's diagnostic text.
         diagnostic_message: Option<&'a [u8]> = "diagnostic_message",
-        /// The object, or the extended request's identifier and name.
+        /// The object, or the identifier and name of an extended request.
         object: Option<&'a [u8]> = "object",
-        /// The mechanism of a login (a password is `REDACTED`), the changes of a modification.
+        /// The mechanism of a bind (a password is `REDACTED`), or the changes of a modification.
         argument: Option<&'a [u8]> = "argument",
     }
 }
 
 gannet_log::row! {
-    /// One row for each search in LDAP.
+    /// One row for each LDAP search.
     pub struct SearchRow<'a> = "ldap_search" {
-        /// When its first message was seen.
+        /// Time of the first message.
         ts: Time = "ts",
-        /// Its connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Endpoints of the connection.
         id: ConnId = "id",
-        /// The number that request and response share.
+        /// Message ID, which the request and its response share.
         message_id: i64 = "message_id",
         /// Scope: `base`, `single`, `tree`.
         scope: Option<&'static str> = "scope",
@@ -60,7 +60,7 @@ gannet_log::row! {
         deref_aliases: Option<&'static str> = "deref_aliases",
         /// Base object of the search.
         base_object: Option<&'a [u8]> = "base_object",
-        /// Objects found.
+        /// Number of objects found.
         result_count: u64 = "result_count",
         /// Result code.
         result: Option<&'static str> = "result",
@@ -75,7 +75,7 @@ gannet_log::row! {
 
 const SOURCE: Option<&str> = Some("LDAP");
 
-/// An operation that is not complete.
+/// An incomplete operation.
 #[derive(Debug)]
 struct Operation {
     ts: Time,
@@ -88,7 +88,7 @@ struct Operation {
     argument: Option<Vec<u8>>,
 }
 
-/// A search that is not complete.
+/// An incomplete search.
 #[derive(Debug)]
 struct Search {
     ts: Time,
@@ -110,12 +110,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Whether nothing waits.
+    /// Whether no operation is incomplete.
     pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty() && self.searches.is_empty()
     }
 
-    /// A message: it begins a row, adds to one, or ends one.
+    /// Adds a message to its operation, which it may start or complete.
     fn message(&mut self, cx: &mut Context<'_>, m: &Message<'_>) {
         match m.code {
             operation::SEARCH_REQUEST => {
@@ -214,15 +214,15 @@ impl Rows {
         &mut self.searches[at]
     }
 
-    /// Writes what waited without result.
+    /// Writes the rows of incomplete operations.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.operations.drain(..).filter(|o| o.id > 0).for_each(|o| o.write(cx));
         self.searches.drain(..).filter(|s| s.id > 0).for_each(|s| s.write(cx));
     }
 }
 
-impl Hear<OperationSeen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &OperationSeen<'_>) {
+impl OnEvent<OperationSeen<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &OperationSeen<'_>) {
         self.message(cx, event.message.0);
     }
 }
@@ -319,7 +319,7 @@ impl Search {
     }
 }
 
-/// The mechanism of a login.
+/// Returns the mechanism of a bind, for the argument column.
 fn argument<'a>(auth: &'a Auth<'_>) -> &'a [u8] {
     match auth {
         Auth::Simple(b"") | Auth::Other(_) => b"",
@@ -342,7 +342,7 @@ fn change(
     *field = Some(value);
 }
 
-/// The same for text that is not empty.
+/// Like [`change`], for text; empty text is ignored.
 fn change_text(
     cx: &mut Context<'_>,
     id: i64,

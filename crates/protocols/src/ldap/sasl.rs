@@ -1,34 +1,34 @@
-//! The format of an LDAP stream after a SASL login, and of that login's tokens.
+//! The format of an LDAP stream after a SASL bind, and of the tokens of the bind.
 
 use super::ber;
 use super::ber::Malformed;
 use crate::support::Bytes;
 
-/// Kerberos as Microsoft's servers name it.
+/// Object identifier of Kerberos in Microsoft's servers.
 const MS_KRB5: &[u8] = b"1.2.840.48018.1.2.2";
-/// SPNEGO (RFC 4178).
+/// Object identifier of SPNEGO (RFC 4178).
 const SPNEGO: &[u8] = b"1.3.6.1.5.5.2";
 
-/// Length of the buffers that SASL puts messages in (RFC 4422 section 3.7).
+/// Size of the length field before a SASL buffer, in bytes (RFC 4422 section 3.7).
 pub(super) const BUFFER_HEADER: usize = 4;
 
 /// The format of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Messages of LDAP.
+    /// LDAP messages.
     #[default]
     Clear,
-    /// One or the other, after a login by SASL: the next bytes tell.
+    /// Messages or SASL buffers, after a SASL bind: the next bytes decide.
     Undecided,
-    /// Tokens of Kerberos in SASL's buffers.
+    /// SASL buffers with Kerberos tokens.
     Kerberos,
-    /// SASL's buffers with something else.
+    /// SASL buffers with other content, which is not parsed.
     Sealed,
     /// TLS.
     Tls,
 }
 
-/// How long the buffer is that begins here; how much is needed to tell it.
+/// Returns the length of the SASL buffer at the start of the data, or the number of bytes needed to determine it.
 pub(super) fn buffer_length(d: &[u8]) -> usize {
     match d.first_chunk() {
         Some(n) => (u32::from_be_bytes(*n) as usize).saturating_add(BUFFER_HEADER),
@@ -36,51 +36,51 @@ pub(super) fn buffer_length(d: &[u8]) -> usize {
     }
 }
 
-/// Whether a buffer holds a wrap token of Kerberos.
+/// Whether a SASL buffer contains a Kerberos wrap token.
 pub(super) fn is_wrap_token(buffer: &[u8]) -> bool {
     matches!(buffer.get(BUFFER_HEADER..), Some([5, 4, ..]))
 }
 
-/// The messages in a Kerberos token (RFC 4121 section 4.2.6.2), from the buffer that holds it; empty when
-/// they are sealed, or it is another kind of token.
+/// Returns the messages in the Kerberos wrap token of a SASL buffer (RFC 4121 section 4.2.6.2); empty if
+/// they are sealed, or the token is of another type.
 ///
 /// # Errors
 ///
-/// If it is truncated, or has an unused rotation.
+/// If it is truncated, or has an unsupported rotation.
 pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
-    const CUT: Malformed = "token is cut";
+    const TRUNCATED: Malformed = "token is cut";
     let mut b = Bytes(buffer);
-    b.take(BUFFER_HEADER).ok_or(CUT)?;
-    if b.u16().ok_or(CUT)? != 0x0504 {
+    b.take(BUFFER_HEADER).ok_or(TRUNCATED)?;
+    if b.u16().ok_or(TRUNCATED)? != 0x0504 {
         return Ok(&[]);
     }
-    let [flags, filler] = b.array().ok_or(CUT)?;
+    let [flags, filler] = b.array().ok_or(TRUNCATED)?;
     let sealed = flags & 2 != 0;
-    let extra = usize::from(b.u16().ok_or(CUT)?);
-    let rotated = usize::from(b.u16().ok_or(CUT)?);
-    b.take(8).ok_or(CUT)?; // sequence number
+    let extra = usize::from(b.u16().ok_or(TRUNCATED)?);
+    let rotated = usize::from(b.u16().ok_or(TRUNCATED)?);
+    b.take(8).ok_or(TRUNCATED)?; // sequence number
     if filler != 0xff {
         return Err("token without filler");
     }
     if sealed {
         return Ok(&[]);
     }
-    // The checksum is in front when it was rotated there.
+    // A rotated checksum precedes the messages.
     if rotated == extra {
-        b.take(extra).ok_or(CUT)?;
+        b.take(extra).ok_or(TRUNCATED)?;
         Ok(b.rest())
     } else if rotated == 0 {
-        let end = b.0.len().checked_sub(extra).ok_or(CUT)?;
+        let end = b.0.len().checked_sub(extra).ok_or(TRUNCATED)?;
         Ok(&b.0[..end])
     } else {
         Err("token is rotated in an unknown way")
     }
 }
 
-/// Whether credentials of GSS-SPNEGO are a message of NTLM itself.
+/// Whether GSS-SPNEGO credentials are an NTLM message without SPNEGO.
 ///
 /// # Errors
-/// When they are neither that nor a token of SPNEGO.
+/// If they are neither an NTLM message nor a SPNEGO token.
 pub(super) fn is_bare_ntlm(credentials: &[u8]) -> Result<bool, Malformed> {
     match credentials.first() {
         _ if credentials.starts_with(b"NTLMSSP") => Ok(true),
@@ -98,11 +98,11 @@ pub(super) fn is_bare_ntlm(credentials: &[u8]) -> Result<bool, Malformed> {
     }
 }
 
-/// Whether a server's token of SPNEGO accepts a login by Kerberos and answers it.
+/// Whether a server's SPNEGO token accepts Kerberos authentication and contains a response token.
 ///
 /// # Errors
-/// When it is neither that nor a message of NTLM itself, or names no mechanism: Zeek looks at the
-/// mechanism of each.
+/// If it is neither an NTLM message nor a SPNEGO token, or has no mechanism, which Zeek
+/// requires.
 pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
     if token.starts_with(b"NTLMSSP") {
         return Ok(false);
@@ -112,7 +112,7 @@ pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
     }
     let mut b = Bytes(ber::value(&mut Bytes(token))?.content);
     let mut fields = Bytes(ber::value(&mut b)?.content);
-    let (mut accepted, mut kerberos, mut answer) = (false, None, false);
+    let (mut accepted, mut kerberos, mut has_response) = (false, None, false);
     while !fields.is_empty() {
         let field = ber::value(&mut fields)?;
         match field.number {
@@ -121,13 +121,13 @@ pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
                 let mechanism = ber::value(&mut Bytes(field.content))?.text()?;
                 kerberos = Some(&*mechanism == MS_KRB5);
             }
-            2 => answer = true,
+            2 => has_response = true,
             3 => {}
             _ => return Err("unknown field of SPNEGO"),
         }
     }
     let kerberos = kerberos.ok_or("token of SPNEGO without a mechanism")?;
-    Ok(accepted && kerberos && answer)
+    Ok(accepted && kerberos && has_response)
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_signed_only() {
+    fn tokens_that_are_only_signed() {
         assert_eq!(unwrap(&token(1, 4, 4, b"SIGNmessage")), Ok(&b"message"[..]));
         assert_eq!(unwrap(&token(1, 4, 0, b"messageSIGN")), Ok(&b"message"[..]));
         assert_eq!(unwrap(&token(1, 0, 0, b"message")), Ok(&b"message"[..]));

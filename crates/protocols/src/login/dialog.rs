@@ -1,4 +1,4 @@
-//! The dialog of a login: what users type, and what servers answer.
+//! The dialog of a login: lines of the user and of the server.
 
 use std::collections::VecDeque;
 
@@ -18,53 +18,56 @@ use super::events::LoginSuccess;
 use super::events::LoginTerminal;
 use super::events::LoginText;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 
-/// Lines of the server within which the first prompt or failure comes.
+/// Maximum number of lines of the server before the first prompt or failure; after more lines, the dialog is confused.
 const MAX_LINES: u32 = 50;
-/// Lines of the server after a prompt that count as a login, in addition to those that the user typed.
+/// A login counts as successful if more lines of the server than this and the number of typed-ahead lines follow a prompt.
 const MAX_LOOKAHEAD: u32 = 10;
-/// Lines that the user typed and the server did not ask for yet. At more, the dialog is confused.
+/// Maximum number of typed-ahead lines, for which no prompt has arrived; with more, the dialog is confused.
 const MAX_TYPEAHEAD: usize = 12;
-/// What a terminal of VMS sends for the line before.
+/// Key sequence of a VMS terminal that repeats the previous line.
 const VMS_REPEAT: &[u8] = b"\x1b[A";
 
-/// How far a login is, in the order of Zeek's numbers.
+/// State of a login, in the order of Zeek's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Authenticates,
     LoggedIn,
-    /// There is no authentication.
+    /// The server requires no authentication.
     Skips,
-    /// The server's texts mean nothing more.
+    /// The dialog cannot be interpreted; texts of the server are only searched for a success.
     Confused,
 }
 
 /// The dialog of one connection.
 #[derive(Debug)]
 pub(super) struct Dialog {
-    /// Name that weirds have.
+    /// Source of weirds.
     source: &'static str,
     state: State,
-    /// Lines that the user typed.
+    /// Number of lines of the user.
     user_lines: u32,
-    /// What that was at the last failure.
+    /// Value of `user_lines` at the last failure.
     failed_at: Option<u32>,
-    /// Lines of the server.
+    /// Number of lines of the server.
     lines: u32,
-    /// Which of them was the last prompt, and the last failure; 0: none.
+    /// Line numbers of the last prompt and of the last failure; 0 for none.
     prompt: u32,
     failure: u32,
+    /// Lines of the user for which no prompt has arrived.
     typeahead: VecDeque<Vec<u8>>,
-    /// Name at the client, of rlogin.
+    /// Name of the user at the client; only for rlogin and rsh.
     pub(super) client: Option<Vec<u8>>,
-    /// Name at the server.
+    /// Name of the user at the server.
     pub(super) user: Option<Vec<u8>>,
-    /// The client sent a text of a server.
+    /// The client sent a text that only servers send.
     saw_ploy: bool,
     is_vms: bool,
-    nul_told: bool,
-    is_over: bool,
+    /// The weird of a NUL was reported.
+    nul_reported: bool,
+    /// The analysis has ended.
+    is_done: bool,
 }
 
 impl Dialog {
@@ -82,16 +85,20 @@ impl Dialog {
             user: None,
             saw_ploy: false,
             is_vms: false,
-            nul_told: false,
-            is_over: false,
+            nul_reported: false,
+            is_done: false,
         };
         dialog.report(cx);
         dialog
     }
 
-    /// A script sets the state. In a state that Zeek does not have, only lines are reported, as in Zeek.
-    pub(super) fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        let InnerRequest::Login { state } = request else { return false };
+    /// Sets the state at the request of a script. As in Zeek, only lines are reported in an unknown state.
+    pub(super) fn handle_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: ScriptRequest<'_>,
+    ) -> bool {
+        let ScriptRequest::Login { state } = request else { return false };
         let state = match state {
             0 => State::Authenticates,
             2 => State::Skips,
@@ -112,17 +119,17 @@ impl Dialog {
         cx.raise(|c| LoginState { c, state });
     }
 
-    /// Whether nothing more of the connection matters.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
+    /// Whether the analysis of the connection has ended.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
     }
 
-    /// A line of a side. NULs are taken out; the first one is a weird.
+    /// Processes a line of a side. NULs are removed; the first one is a weird.
     pub(super) fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
         if !line.contains(&0) {
             return self.text(cx, from, line);
         }
-        if !std::mem::replace(&mut self.nul_told, true) {
+        if !std::mem::replace(&mut self.nul_reported, true) {
             cx.weird("NUL_in_line", "", Some(self.source));
         }
         let line: Vec<_> = line.iter().copied().filter(|b| *b != 0).collect();
@@ -140,11 +147,11 @@ impl Dialog {
         match self.state {
             State::LoggedIn | State::Skips => return,
             State::Authenticates if cx.conn.is_partial() => self.enter(cx, State::Confused),
-            State::Authenticates if from.is_orig() => return self.typed(cx, line),
-            State::Authenticates => return self.answered(cx, line),
+            State::Authenticates if from.is_orig() => return self.user_line(cx, line),
+            State::Authenticates => return self.server_line(cx, line),
             State::Confused => {}
         }
-        // The user's lines are reported; those of the server may still show that a login succeeded.
+        // The lines of the user are reported; a line of the server may still indicate a successful login.
         if from.is_orig() {
             self.is_ploy(cx, line);
             confused_text(cx, line);
@@ -154,15 +161,15 @@ impl Dialog {
         }
     }
 
-    /// A line of the user.
-    fn typed(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+    /// Processes a line of the user during authentication.
+    fn user_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
         if self.is_vms
             && let Some(at) = memchr::memmem::find(line, VMS_REPEAT)
         {
             if line.len() > at + VMS_REPEAT.len() {
                 return self.confuse(cx, "extra_repeat_text", line);
             }
-            // What is repeated is the name, not the line before, which is the password.
+            // As in Zeek, the key repeats the user name, not the previous line, which is the password.
             return match self.user.clone() {
                 Some(user) if memchr::memmem::find(&user, VMS_REPEAT).is_some() => {
                     self.confuse(cx, "username_with_embedded_repeat", &user);
@@ -177,8 +184,8 @@ impl Dialog {
         }
     }
 
-    /// A line of the server.
-    fn answered(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+    /// Processes a line of the server during authentication.
+    fn server_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
         if is_empty(line) {
             return;
         }
@@ -186,48 +193,48 @@ impl Dialog {
         if self.lines > MAX_LINES && self.prompt == 0 && self.failure == 0 {
             self.confuse(cx, "no_login_prompt", line);
         }
-        let prompt = prompt_in(cx, line);
-        let is_timeout = has(cx, "login_timeouts", line);
+        let prompt = prompt_end(cx, line);
+        let is_timeout = matches_list(cx, "login_timeouts", line);
         if let Some(prompt) = prompt
             && !is_timeout
             && !is_success(cx, line)
         {
-            self.prompted(cx, line, prompt);
+            self.handle_prompt(cx, line, prompt);
         } else if is_timeout || is_failure(cx, line) {
-            // Several texts may follow one line of the user: the first is the failure.
+            // Several failure texts may follow one line of the user: only the first one counts.
             if self.failed_at.is_none_or(|at| self.user_lines > at) {
                 if is_timeout {
                     self.type_ahead(cx, b"<timeout>");
                 }
                 self.fail(cx, line);
             }
-            // Lines are counted from here again until they mean a login.
+            // Restart the count of lines after which a login counts as successful.
             (self.prompt, self.failure) = (self.lines, self.lines);
             self.failed_at = Some(self.user_lines);
-        } else if has(cx, "skip_authentication", line) {
+        } else if matches_list(cx, "skip_authentication", line) {
             cx.raise(|c| AuthenticationSkipped { c });
             self.enter(cx, State::Skips);
-            self.is_over = true;
-        } else if is_success(cx, line) || self.is_late() {
+            self.is_done = true;
+        } else if is_success(cx, line) || self.exceeds_lookahead() {
             self.succeed(cx, line, false);
             self.enter(cx, State::LoggedIn);
         }
     }
 
-    /// Whether enough lines came after a prompt to count as a login.
-    fn is_late(&self) -> bool {
+    /// Whether enough lines follow a prompt for a login to count as successful.
+    fn exceeds_lookahead(&self) -> bool {
         let typed = self.typeahead.len() as u32;
         self.prompt > 0 && self.lines > self.prompt + MAX_LOOKAHEAD + typed
     }
 
-    /// The server asks for a name or a password; `prompt` is what follows in its line.
-    fn prompted(&mut self, cx: &mut Context<'_>, line: &[u8], mut prompt: usize) {
+    /// Processes a prompt for a name or a password; `prompt` is the offset after it in the line.
+    fn handle_prompt(&mut self, cx: &mut Context<'_>, line: &[u8], mut prompt: usize) {
         self.is_vms = memchr::memmem::find(line, b"Username:").is_some();
-        // Each prompt takes a line that was typed before, be it several in one line or in adjacent ones.
+        // Each of several prompts in one line or in adjacent lines consumes a typed-ahead line.
         let is_adjacent = self.prompt + 1 == self.lines && self.prompt != self.failure;
         loop {
             let next = match line.get(prompt + 1..) {
-                Some(rest) => prompt_in(cx, rest).map(|at| prompt + 1 + at),
+                Some(rest) => prompt_end(cx, rest).map(|at| prompt + 1 + at),
                 None => None,
             };
             if next.is_none() && !is_adjacent {
@@ -252,14 +259,14 @@ impl Dialog {
             self.type_ahead(cx, user);
         }
         self.prompt = self.lines;
-        if has(cx, "direct_login_prompts", line) {
+        if matches_list(cx, "direct_login_prompts", line) {
             self.succeed(cx, line, true);
             self.enter(cx, State::LoggedIn);
-            self.is_over = true;
+            self.is_done = true;
         }
     }
 
-    /// A side ends. What was typed may have been a login.
+    /// Handles the end of a side: typed-ahead lines may have been a login.
     pub(super) fn end(&mut self, cx: &mut Context<'_>) {
         if self.state == State::Authenticates && !self.typeahead.is_empty() {
             self.succeed(cx, b"<EOF>", true);
@@ -267,7 +274,7 @@ impl Dialog {
         }
     }
 
-    /// A variable of a side's environment.
+    /// Processes an environment variable of a side.
     pub(super) fn variable(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
         if !from.is_orig() {
             return self.confuse(cx, "responder_environment", name);
@@ -286,13 +293,13 @@ impl Dialog {
         }
     }
 
-    /// The client's terminal.
+    /// Reports the terminal of the client.
     pub(super) fn terminal(&self, cx: &mut Context<'_>, terminal: &[u8]) {
         cx.raise(|c| LoginTerminal { c, terminal });
     }
 
-    /// The name at the server, which rlogin sends ahead: like a line after a prompt.
-    pub(super) fn named(&mut self, cx: &mut Context<'_>, user: &[u8]) {
+    /// Processes the user name that rlogin sends first, like a line after a prompt.
+    pub(super) fn user_name(&mut self, cx: &mut Context<'_>, user: &[u8]) {
         self.user_lines += 1;
         self.prompt += 1;
         self.type_ahead(cx, user);
@@ -318,7 +325,7 @@ impl Dialog {
         }
     }
 
-    /// Name and password, out of what was typed.
+    /// Takes name and password from the typed-ahead lines.
     fn credentials(
         &mut self,
         cx: &mut Context<'_>,
@@ -332,7 +339,7 @@ impl Dialog {
                 self.typeahead.pop_front();
             }
         }
-        // After a failure the server may ask for a password only.
+        // After a failure, the server may prompt only for a password.
         let user = if is_prompted { self.typeahead.pop_front() } else { self.user.clone() };
         let Some(user) = user.or_else(|| without_user.then(|| NONE.to_vec())) else {
             let why = if is_prompted { "no_username" } else { "no_username2" };
@@ -352,12 +359,12 @@ impl Dialog {
         }
     }
 
-    /// Whether the user sends a text of a server, to deceive.
+    /// Whether the user sends a text that only servers send, possibly as a deception.
     fn is_ploy(&mut self, cx: &mut Context<'_>, line: &[u8]) -> bool {
-        let is = prompt_in(cx, line).is_some()
+        let is = prompt_end(cx, line).is_some()
             || is_failure(cx, line)
             || is_success(cx, line)
-            || has(cx, "skip_authentication", line);
+            || matches_list(cx, "skip_authentication", line);
         if is {
             self.saw_ploy = true;
             self.confuse(cx, "possible_login_ploy", line);
@@ -381,29 +388,30 @@ fn confused_text(cx: &mut Context<'_>, line: &[u8]) {
     cx.raise(|c| LoginConfusedText { c, line });
 }
 
-/// Whether a line has a text of a list of scripts. A list without texts is in any line.
-fn has(cx: &mut Context<'_>, list: &'static str, line: &[u8]) -> bool {
+/// Whether a line contains a text of a list that scripts define. An empty list matches any line.
+fn matches_list(cx: &mut Context<'_>, list: &'static str, line: &[u8]) -> bool {
     cx.env.logs.events.decide(&LoginText { list, line })
 }
 
 fn is_failure(cx: &mut Context<'_>, line: &[u8]) -> bool {
-    has(cx, "login_failure_msgs", line) && !has(cx, "login_non_failure_msgs", line)
+    matches_list(cx, "login_failure_msgs", line)
+        && !matches_list(cx, "login_non_failure_msgs", line)
 }
 
 fn is_success(cx: &mut Context<'_>, line: &[u8]) -> bool {
-    has(cx, "login_success_msgs", line)
+    matches_list(cx, "login_success_msgs", line)
 }
 
-/// What follows the first prompt in a line, as an offset. A line with a failure has none.
-fn prompt_in(cx: &mut Context<'_>, line: &[u8]) -> Option<usize> {
-    if !has(cx, "login_prompts", line) || is_failure(cx, line) {
+/// Returns the offset after the first prompt in a line; `None` if the line has a failure text.
+fn prompt_end(cx: &mut Context<'_>, line: &[u8]) -> Option<usize> {
+    if !matches_list(cx, "login_prompts", line) || is_failure(cx, line) {
         return None;
     }
-    // A text that is in the beginning of a line is in all longer ones: the shortest ends with the text.
+    // All prefixes that contain the prompt are at least as long as the shortest one, which ends with the prompt: binary search.
     let (mut low, mut high) = (1, line.len().max(1));
     while low < high {
         let middle = low.midpoint(high);
-        if has(cx, "login_prompts", line.get(..middle).unwrap_or(line)) {
+        if matches_list(cx, "login_prompts", line.get(..middle).unwrap_or(line)) {
             high = middle;
         } else {
             low = middle + 1;

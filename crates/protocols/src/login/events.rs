@@ -11,11 +11,11 @@ gannet_event::events! {
         c: Connection = "c",
         /// Name of the user; `<none>` if there was none.
         user: &'a [u8] = "user",
-        /// Name at the client, of rlogin.
+        /// Name of the user at the client; only for rlogin and rsh.
         client_user: &'a [u8] = "client_user",
         /// Password; `<none>` if there was none.
         password: &'a [u8] = "password",
-        /// The line that showed it.
+        /// The line that led to the event.
         line: &'a [u8] = "line",
     }
 
@@ -25,11 +25,11 @@ gannet_event::events! {
         c: Connection = "c",
         /// Name of the user.
         user: &'a [u8] = "user",
-        /// Name at the client, of rlogin.
+        /// Name of the user at the client; only for rlogin and rsh.
         client_user: &'a [u8] = "client_user",
         /// Password; `<none>` if there was none, `<timeout>` if the server waited for too long.
         password: &'a [u8] = "password",
-        /// The line that showed it.
+        /// The line that led to the event.
         line: &'a [u8] = "line",
     }
 
@@ -49,17 +49,17 @@ gannet_event::events! {
         line: &'a [u8] = "line",
     }
 
-    /// The dialog is no login as the analyzer knows them. This is raised once.
+    /// The dialog cannot be interpreted as a login.
     pub struct LoginConfused<'a> = "login_confused", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Why, as a name.
+        /// Name of the reason.
         msg: &'a [u8] = "msg",
-        /// The line that showed it.
+        /// The line that led to the event.
         line: &'a [u8] = "line",
     }
 
-    /// A line of the client in such a dialog.
+    /// A line of the client in a dialog that cannot be interpreted.
     pub struct LoginConfusedText<'a> = "login_confused_text", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -91,7 +91,7 @@ gannet_event::events! {
         prompt: &'a [u8] = "prompt",
     }
 
-    /// A side accepts the other's authentication by an option of Telnet (RFC 2941).
+    /// A side accepts the authentication of the other with a Telnet option (RFC 2941).
     pub struct AuthenticationAccepted<'a> = "authentication_accepted", opt_in {
         /// Name of the user; `<empty>` if there was none.
         name: &'a [u8] = "name",
@@ -99,7 +99,7 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// A side rejects it.
+    /// A side rejects the authentication of the other with a Telnet option (RFC 2941).
     pub struct AuthenticationRejected<'a> = "authentication_rejected", opt_in {
         /// Name of the user; `<empty>` if there was none.
         name: &'a [u8] = "name",
@@ -107,37 +107,37 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// The server shows a text by which no authentication follows.
+    /// The server sends a text that indicates that it requires no authentication.
     pub struct AuthenticationSkipped = "authentication_skipped", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A side encrypts what follows (RFC 2946).
+    /// A side encrypts the data that follows (RFC 2946).
     pub struct ActivatingEncryption = "activating_encryption", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// An option of Telnet contradicts an earlier one.
+    /// A Telnet option contradicts an earlier one.
     pub struct InconsistentOption = "inconsistent_option", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// An option of Telnet is malformed.
+    /// A Telnet option is malformed.
     pub struct BadOption = "bad_option", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// An option of Telnet does not end as options do.
+    /// A Telnet suboption is not terminated correctly.
     pub struct BadOptionTermination = "bad_option_termination", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A line of a client of rsh.
+    /// An rsh client sends a line.
     pub struct RshRequest<'a> = "rsh_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -147,11 +147,11 @@ gannet_event::events! {
         server_user: &'a [u8] = "server_user",
         /// The line.
         line: &'a [u8] = "line",
-        /// Whether it is the first one.
+        /// Whether it is the first line.
         new_session: bool = "new_session",
     }
 
-    /// A line of a server of rsh.
+    /// An rsh server sends a line.
     pub struct RshReply<'a> = "rsh_reply", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -163,17 +163,17 @@ gannet_event::events! {
         line: &'a [u8] = "line",
     }
 
-    /// A login has another state, or begins.
+    /// The state of a login is initialized or changes.
     pub struct LoginState = "gannet::login_state", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The state, by Zeek's number.
+        /// The state, as Zeek's number.
         state: u64 = "state",
     }
 
-    /// Whether a line has one of the texts that scripts list: a question.
+    /// A question to the listener: whether a line contains one of the texts of a list that scripts define.
     pub struct LoginText<'a> = "gannet::login_text", opt_in, one_thread {
-        /// The list: `login_prompts`, for example.
+        /// Name of the list, for example `login_prompts`.
         list: &'static str = "list",
         /// The line.
         line: &'a [u8] = "line",

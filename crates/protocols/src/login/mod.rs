@@ -1,12 +1,12 @@
 //! Logins in clear text: Telnet (RFC 854), rlogin (RFC 1282) and rsh.
 //!
-//! [`Telnet`], [`Rlogin`] and [`Rsh`] split both directions into lines, and take out what is no text: Telnet's options
-//! (`terminal.rs`, `options.rs`), and the names that begin a stream of rlogin and rsh (`names.rs`). Each line goes to the
-//! `Dialog` (`dialog.rs`), which decides from the server's texts whether a login succeeded or failed.
+//! [`Telnet`], [`Rlogin`] and [`Rsh`] split both directions into lines, and remove Telnet options
+//! (`terminal.rs`, `options.rs`) and the names at the start of an rlogin or rsh stream (`names.rs`). The
+//! `Dialog` (`dialog.rs`) receives each line, and decides by texts of the server whether a login succeeded or failed.
 //!
-//! What these texts are depends on the servers of a network. Scripts list them (`login_prompts` and so on), so that the
-//! dialog asks the listener whether a line has one of them ([`LoginText`](events::LoginText)). Zeek puts these analyzers on
-//! no port and detects none of them: scripts start them. There is no log, and no service.
+//! These texts depend on the servers of a network. Scripts define lists of them (`login_prompts` and so on), and the
+//! dialog queries the listener whether a line contains one of them ([`LoginText`](events::LoginText)). As in Zeek, these
+//! analyzers have no ports and no detection rules: only scripts start them. There is no log, and no service name.
 
 mod dialog;
 pub mod events;
@@ -27,7 +27,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocols.
+/// Analyzers and events of the protocols.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry::new(Tag::Telnet, "TELNET", "telnet"),
@@ -38,10 +38,10 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::NONE
 };
 
-/// Bytes of a line, of an option or of a name.
+/// Maximum length of a line, of an option and of a name, in bytes.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
-/// The part of a text before its first NUL: what Zeek's strings of C hold.
+/// Returns the part of a text before its first NUL, which ends the string in Zeek.
 fn before_nul(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(0, text).unwrap_or(text.len())]
 }

@@ -1,14 +1,14 @@
-//! Names that begin a stream of rlogin or rsh, each with a NUL behind it.
+//! Buffers for lines, and for the NUL-terminated names at the start of an rlogin or rsh stream.
 
 use super::MAX_LINE;
 use super::before_nul;
 
-/// A text that comes in pieces, up to a limit.
+/// A text of limited length that is collected byte by byte.
 #[derive(Debug, Default)]
 pub(super) struct Text(Vec<u8>);
 
 impl Text {
-    /// Takes a byte; returns whether there was room for it. If not, the text is dropped.
+    /// Appends a byte. Returns false, and discards the text, if it is at the limit.
     #[must_use]
     pub(super) fn push(&mut self, byte: u8) -> bool {
         if self.0.len() >= MAX_LINE {
@@ -24,7 +24,7 @@ impl Text {
         std::mem::take(&mut self.0)
     }
 
-    /// Takes the text as a name: up to its NUL.
+    /// Takes the text up to its NUL.
     pub(super) fn take_name(&mut self) -> Vec<u8> {
         before_nul(&self.take()).to_vec()
     }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_beyond_the_limit_is_dropped() {
+    fn a_text_beyond_the_limit_is_discarded() {
         let mut text = Text::default();
         assert_eq!((0..=MAX_LINE).filter(|_| text.push(b'x')).count(), MAX_LINE);
         assert!(text.take().is_empty());

@@ -1,4 +1,4 @@
-//! The options of Telnet that matter: binary transmission (RFC 856), terminal type (RFC 1091), authentication
+//! Negotiation of the Telnet options that the analyzer uses: binary transmission (RFC 856), terminal type (RFC 1091), authentication
 //! (RFC 2941), encryption (RFC 2946) and environment (RFC 1408).
 
 use gannet_base::Dir;
@@ -22,16 +22,16 @@ const ENVIRONMENT: u8 = 39;
 /// The options, by index in [`Options::all`].
 const ALL: [u8; 5] = [BINARY, TERMINAL, AUTHENTICATION, ENCRYPTION, ENVIRONMENT];
 
-/// What the sides agreed on, by side.
+/// State of all options, by side.
 #[derive(Debug, Default)]
 pub(super) struct Options {
-    all: [[Agreed; ALL.len()]; 2],
+    all: [[Negotiation; ALL.len()]; 2],
     ends: [End; 2],
 }
 
-/// What was said of an option to a side, and whether it holds.
+/// Commands that a side has received about an option, and whether the option is active.
 #[derive(Clone, Copy, Debug, Default)]
-struct Agreed {
+struct Negotiation {
     will: bool,
     wont: bool,
     does: bool,
@@ -39,24 +39,24 @@ struct Agreed {
     is_active: bool,
 }
 
-/// The state of options of one side.
+/// State of authentication and encryption of one side.
 #[derive(Debug, Default)]
 struct End {
-    /// It asked the other side to encrypt.
-    asked_to_encrypt: bool,
+    /// It requested that the other side encrypts.
+    requested_encryption: bool,
     pub(super) encrypts: bool,
-    asked_to_authenticate: bool,
+    requested_authentication: bool,
     accepted: bool,
     name: Option<Vec<u8>>,
 }
 
 impl Options {
-    /// Whether a side encrypts what it sends.
+    /// Whether a side encrypts its data.
     pub(super) fn encrypts(&self, from: Dir) -> bool {
         self.ends[from.index()].encrypts
     }
 
-    /// WILL, WON'T, DO or DON'T.
+    /// Processes WILL, WON'T, DO or DON'T.
     pub(super) fn option(
         &mut self,
         cx: &mut Context<'_>,
@@ -97,7 +97,7 @@ impl Options {
         self.all[other][at] = peer;
         self.all[mine][at].is_active = own_active;
         if option == BINARY {
-            // This one is turned on again and again, which does no harm.
+            // Repeated negotiation of this option is common and not inconsistent.
             terminals[mine].is_binary = own_active;
             terminals[other].is_binary = peer.is_active;
         } else if !is_consistent {
@@ -105,7 +105,7 @@ impl Options {
         }
     }
 
-    /// A suboption of a side.
+    /// Processes a suboption of a side.
     pub(super) fn suboption(
         &mut self,
         cx: &mut Context<'_>,
@@ -129,9 +129,9 @@ impl Options {
     fn authentication(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let (mine, other) = (from.index(), from.other().index());
         match data {
-            [0, ..] if self.ends[other].asked_to_authenticate => {}
+            [0, ..] if self.ends[other].requested_authentication => {}
             [0, ..] => cx.raise(|c| InconsistentOption { c }),
-            [1, ..] => self.ends[mine].asked_to_authenticate = true,
+            [1, ..] => self.ends[mine].requested_authentication = true,
             [2, status, ..] => {
                 let name = self.ends[other].name.as_deref().unwrap_or(b"<empty>");
                 match status {
@@ -159,10 +159,10 @@ impl Options {
         }
         match data {
             [] => cx.raise(|c| BadOption { c }),
-            [5, ..] => self.ends[mine].asked_to_encrypt = true,
+            [5, ..] => self.ends[mine].requested_encryption = true,
             [3, ..] => {
                 let peer = &self.ends[other];
-                if peer.asked_to_encrypt || peer.encrypts || peer.accepted {
+                if peer.requested_encryption || peer.encrypts || peer.accepted {
                     self.ends[mine].encrypts = true;
                     cx.raise(|c| ActivatingEncryption { c });
                 } else {
@@ -181,23 +181,23 @@ fn environment(cx: &mut Context<'_>, dialog: &mut Dialog, from: Dir, data: &[u8]
         _ => return cx.raise(|c| BadOption { c }),
     };
     while !rest.is_empty() {
-        match (piece(&mut rest), piece(&mut rest)) {
+        match (environment_text(&mut rest), environment_text(&mut rest)) {
             (Some((0 | 3, name)), Some((1, value))) => dialog.variable(cx, from, &name, &value),
             _ => return cx.raise(|c| BadOption { c }),
         }
     }
 }
 
-/// A name or a value of the environment behind its code: VAR, VALUE or USERVAR.
-fn piece(data: &mut &[u8]) -> Option<(u8, Vec<u8>)> {
+/// Reads a name or a value of an environment variable after its code: VAR, VALUE or USERVAR.
+fn environment_text(data: &mut &[u8]) -> Option<(u8, Vec<u8>)> {
     let (&code @ (0 | 1 | 3), text) = data.split_first()? else { return None };
     let mut end = text.iter().position(|b| *b <= 3).unwrap_or(text.len());
-    let mut piece = text[..end].to_vec();
-    // As in Zeek, the piece ends with the first byte that is escaped.
+    let mut out = text[..end].to_vec();
+    // As in Zeek, the text ends with the first escaped byte.
     if text.get(end) == Some(&2) {
-        piece.push(*text.get(end + 1)?);
+        out.push(*text.get(end + 1)?);
         end += 1;
     }
     *data = &text[end..];
-    Some((code, before_nul(&piece).to_vec()))
+    Some((code, before_nul(&out).to_vec()))
 }

@@ -5,13 +5,13 @@ use super::dialog::Dialog;
 use super::names::Text;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::support::limit_reached;
 
 const SOURCE: Option<&str> = Some("CONTENTLINE");
 
-/// Bytes of a window's size, behind `ss`.
-const WINDOW: u8 = 8;
+/// Length of a window size after `ss`, in bytes.
+const WINDOW_LEN: u8 = 8;
 
 /// The analyzer of one connection of rlogin (RFC 1282).
 #[derive(Debug)]
@@ -20,30 +20,31 @@ pub struct Rlogin {
     dialog: Dialog,
 }
 
-/// One side.
+/// State of one side.
 #[derive(Debug)]
 struct End {
     state: State,
     text: Text,
 }
 
-/// What a side sends next.
+/// The next element of the stream of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The client's NUL.
-    Begin,
+    /// The NUL at the start of the client's stream.
+    Start,
     ClientName,
     ServerName,
     Terminal,
-    /// The server's NUL.
+    /// The NUL at the start of the server's stream.
     Acknowledgment,
     Lines,
-    /// The server sent something else.
+    /// The server did not start with a NUL: it rejects the connection.
     Rejected,
+    /// The stream cannot be interpreted; lines are still reported.
     Unknown,
-    /// A control: bytes 255, 255, `s`, `s` and a window's size. How many of the first four were seen.
+    /// A window size message: bytes 255, 255, `s`, `s` and the size. The value is the number of the first four bytes seen.
     Control(u8),
-    /// Bytes that remain of the size.
+    /// Number of remaining bytes of the window size.
     Window(u8),
 }
 
@@ -52,7 +53,7 @@ impl Rlogin {
     pub fn new(cx: &mut Context<'_>) -> Self {
         let end = |state| End { state, text: Text::default() };
         Self {
-            ends: [end(State::Begin), end(State::Acknowledgment)],
+            ends: [end(State::Start), end(State::Acknowledgment)],
             dialog: Dialog::new(cx, "RLOGIN"),
         }
     }
@@ -60,12 +61,12 @@ impl Rlogin {
     fn byte(&mut self, cx: &mut Context<'_>, from: Dir, byte: u8) {
         let is_rejected = self.ends[from.other().index()].state == State::Rejected;
         let end = &mut self.ends[from.index()];
-        if matches!(end.state, State::Begin | State::Acknowledgment) && cx.conn.is_partial() {
+        if matches!(end.state, State::Start | State::Acknowledgment) && cx.conn.is_partial() {
             end.state = State::Unknown;
         }
         match end.state {
-            State::Begin if byte == 0 => end.state = State::ClientName,
-            State::Begin => {
+            State::Start if byte == 0 => end.state = State::ClientName,
+            State::Start => {
                 cx.weird("bad_rlogin_prolog", "", SOURCE);
                 end.state = State::Unknown;
             }
@@ -74,22 +75,22 @@ impl Rlogin {
             State::ClientName | State::ServerName | State::Terminal => self.name(cx, from, byte),
             State::Control(seen) => match (seen, byte) {
                 (1, 255) | (2, b's') => end.state = State::Control(seen + 1),
-                (3, b's') => end.state = State::Window(WINDOW),
+                (3, b's') => end.state = State::Window(WINDOW_LEN),
                 (1, _) => {
-                    // It was no control.
+                    // It was not a window size message.
                     end.state = State::Lines;
                     self.push(cx, from, 255);
                     self.byte(cx, from, byte);
                 }
                 _ => {
                     end.state = State::Unknown;
-                    for held in &b"\xff\xffs"[..usize::from(seen)] {
-                        self.push(cx, from, *held);
+                    for byte in &b"\xff\xffs"[..usize::from(seen)] {
+                        self.push(cx, from, *byte);
                     }
                 }
             },
             State::Window(1) => end.state = State::Lines,
-            State::Window(left) => end.state = State::Window(left - 1),
+            State::Window(remaining) => end.state = State::Window(remaining - 1),
             State::Lines | State::Rejected | State::Unknown => {
                 if end.state == State::Lines && is_rejected {
                     cx.weird("rlogin_text_after_rejected", "", SOURCE);
@@ -123,7 +124,7 @@ impl Rlogin {
             }
             State::ServerName => {
                 end.state = State::Terminal;
-                self.dialog.named(cx, &name);
+                self.dialog.user_name(cx, &name);
             }
             _ => {
                 end.state = State::Lines;
@@ -142,12 +143,12 @@ impl Rlogin {
 }
 
 impl Analyze for Rlogin {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.dialog.steer(cx, request)
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.dialog.handle_request(cx, request)
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if !self.dialog.is_over() {
+        if !self.dialog.is_done() {
             data.iter().for_each(|byte| self.byte(cx, from, *byte));
         }
     }
@@ -156,7 +157,7 @@ impl Analyze for Rlogin {
         if !self.ends[from.index()].text.is_empty() {
             self.stream(cx, from, b"\n");
         }
-        if !self.dialog.is_over() {
+        if !self.dialog.is_done() {
             self.dialog.end(cx);
         }
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_control_are_text() {
+    fn incomplete_window_sizes_are_text() {
         let (mut h, mut rlogin) = rlogin();
         rlogin.stream(&mut h.cx(), Dir::Orig, b"\0a\0b\0c\0x\xffy\rz\xff\xffs?w\r");
         let events = h.events();
@@ -221,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_streams_are_survived(all: Vec<(bool, Vec<u8>)>) {
+        fn any_streams_are_analyzed(all: Vec<(bool, Vec<u8>)>) {
             let (mut h, mut rlogin) = rlogin();
             for (orig, data) in all {
                 rlogin.stream(&mut h.cx(), if orig { Dir::Orig } else { Dir::Resp }, &data);

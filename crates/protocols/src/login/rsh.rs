@@ -8,22 +8,22 @@ use super::events::RshRequest;
 use super::names::Text;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::support::limit_reached;
 
 const SOURCE: Option<&str> = Some("CONTENTS_RSH");
 
-/// The analyzer of one connection of rsh: a port for errors, two names, and lines.
+/// The analyzer of one rsh connection: a port for errors, two names, and lines.
 #[derive(Debug)]
 pub struct Rsh {
     states: [State; 2],
     texts: [Text; 2],
-    /// No line of the client came behind its names.
+    /// The names were read, but no line of the client.
     is_new: bool,
     dialog: Dialog,
 }
 
-/// What a side sends next.
+/// The next element of the stream of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The client's port for errors, in digits.
@@ -74,7 +74,7 @@ impl Rsh {
                 self.dialog.client = Some(name);
                 *state = State::ServerName;
             }
-            // An empty one is passed over.
+            // An empty name is skipped.
             _ if !name.is_empty() => {
                 self.dialog.user = Some(name);
                 self.is_new = true;
@@ -108,12 +108,12 @@ impl Rsh {
 }
 
 impl Analyze for Rsh {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.dialog.steer(cx, request)
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.dialog.handle_request(cx, request)
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if !self.dialog.is_over() {
+        if !self.dialog.is_done() {
             data.iter().for_each(|byte| self.byte(cx, from, *byte));
         }
     }
@@ -122,7 +122,7 @@ impl Analyze for Rsh {
         if !self.texts[from.index()].is_empty() {
             self.stream(cx, from, b"\n");
         }
-        if !self.dialog.is_over() {
+        if !self.dialog.is_done() {
             self.dialog.end(cx);
         }
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn another_beginning_is_a_weird() {
+    fn an_invalid_prolog_is_a_weird() {
         let (mut h, mut rsh) = rsh();
         rsh.stream(&mut h.cx(), Dir::Orig, b"ls\n");
         assert_eq!(h.rows("weird")[0]["name"], "bad_rsh_prolog");
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_streams_are_survived(all: Vec<(bool, Vec<u8>)>) {
+        fn any_streams_are_analyzed(all: Vec<(bool, Vec<u8>)>) {
             let (mut h, mut rsh) = rsh();
             for (orig, data) in all {
                 rsh.stream(&mut h.cx(), if orig { Dir::Orig } else { Dir::Resp }, &data);

@@ -8,7 +8,7 @@ use super::terminal::Item;
 use super::terminal::Terminal;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::support::limit_reached;
 
 /// Source of weirds about lines and options.
@@ -51,12 +51,12 @@ impl Telnet {
 }
 
 impl Analyze for Telnet {
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.dialog.steer(cx, request)
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.dialog.handle_request(cx, request)
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.dialog.is_over() || self.options.encrypts(from) {
+        if self.dialog.is_done() || self.options.encrypts(from) {
             return;
         }
         let mut items = std::mem::take(&mut self.items);
@@ -69,13 +69,13 @@ impl Analyze for Telnet {
         self.items = items;
     }
 
-    // As in Zeek, a line that had begun continues after a gap.
+    // As in Zeek, an incomplete line continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.terminals[from.index()].has_partial() {
             self.stream(cx, from, b"\n");
         }
-        if !self.dialog.is_over() {
+        if !self.dialog.is_done() {
             self.dialog.end(cx);
         }
     }
@@ -96,11 +96,11 @@ mod tests {
         (h, telnet)
     }
 
-    /// The events about what was said.
-    fn heard(said: &[(Dir, &[u8])], texts: &[(&'static str, &'static str)]) -> Vec<String> {
+    /// The events of the given data.
+    fn events_of(chunks: &[(Dir, &[u8])], texts: &[(&'static str, &'static str)]) -> Vec<String> {
         let (mut h, mut telnet) = telnet();
         h.answer(texts);
-        for (from, data) in said {
+        for (from, data) in chunks {
             telnet.stream(&mut h.cx(), *from, data);
         }
         telnet.end(&mut h.cx(), Dir::Orig);
@@ -134,11 +134,11 @@ mod tests {
         assert_eq!(h.events(), ["gannet::login_state \"state\":1"]);
         h.listen("login_");
         for (state, lines) in [(2, 0), (7, 1), (1, 1), (3, 2)] {
-            assert!(telnet.steer(&mut h.cx(), InnerRequest::Login { state }));
+            assert!(telnet.handle_request(&mut h.cx(), ScriptRequest::Login { state }));
             telnet.stream(&mut h.cx(), Dir::Orig, b"text\n");
             assert_eq!(h.events().len(), lines, "{state}");
         }
-        assert!(!telnet.steer(&mut h.cx(), InnerRequest::SkipMail));
+        assert!(!telnet.handle_request(&mut h.cx(), ScriptRequest::SkipMail));
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_login_fails_and_succeeds() {
-        let said: &[(Dir, &[u8])] = &[
+        let chunks: &[(Dir, &[u8])] = &[
             (Dir::Resp, b"login: \n"),
             (Dir::Orig, b"ann\n"),
             (Dir::Resp, b"Password:\n"),
@@ -172,49 +172,49 @@ mod tests {
             r#"login_failure "user":"one","client_user":"","password":"<none>","line":"Login incorrect""#,
             r#"login_success "user":"bob","client_user":"","password":"two","line":"Last login: today""#,
         ];
-        // The prompt for the password takes the line before it, as in Zeek.
-        assert_eq!(heard(said, TEXTS), events);
+        // As in Zeek, the prompt for the password consumes the previous line.
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
     fn a_server_without_authentication() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"be our guest\n"), (Dir::Resp, b"login:\n")];
-        assert_eq!(heard(said, TEXTS), ["authentication_skipped "]);
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"TERMINAL?\n")];
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, b"be our guest\n"), (Dir::Resp, b"login:\n")];
+        assert_eq!(events_of(chunks, TEXTS), ["authentication_skipped "]);
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, b"TERMINAL?\n")];
         let event = r#"login_success "user":"<none>","client_user":"","password":"<none>","line":"TERMINAL?""#;
-        assert_eq!(heard(said, TEXTS), [event]);
+        assert_eq!(events_of(chunks, TEXTS), [event]);
     }
 
     #[test]
     fn users_who_send_texts_of_servers() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Orig, b"Last login\n"), (Dir::Resp, b"Last login\n")];
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Orig, b"Last login\n"), (Dir::Resp, b"Last login\n")];
         let events = [
             r#"login_confused "msg":"possible_login_ploy","line":"Last login""#,
             r#"login_confused_text "line":"Last login""#,
         ];
-        assert_eq!(heard(said, TEXTS), events);
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
     fn a_server_that_waits_for_too_long() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, b"login:\n"), (Dir::Resp, b"timed out\n")];
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, b"login:\n"), (Dir::Resp, b"timed out\n")];
         let event = r#"login_failure "user":"<timeout>","client_user":"","password":"<none>","line":"timed out""#;
-        assert_eq!(heard(said, TEXTS), [event]);
+        assert_eq!(events_of(chunks, TEXTS), [event]);
     }
 
     #[test]
-    fn too_much_that_nobody_asked_for() {
-        let said: &[(Dir, &[u8])] = &[(Dir::Orig, b"x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\ny\n")];
-        let events = heard(said, TEXTS);
+    fn too_many_typed_ahead_lines() {
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Orig, b"x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\ny\n")];
+        let events = events_of(chunks, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"excessive_typeahead","line":"y""#);
-        let said: &[(Dir, &[u8])] = &[(Dir::Resp, &b"x\n".repeat(51))];
-        let events = heard(said, TEXTS);
+        let chunks: &[(Dir, &[u8])] = &[(Dir::Resp, &b"x\n".repeat(51))];
+        let events = events_of(chunks, TEXTS);
         assert_eq!(events[0], r#"login_confused "msg":"no_login_prompt","line":"x""#);
     }
 
     #[test]
     fn terminal_display_and_user() {
-        let said: &[(Dir, &[u8])] = &[
+        let chunks: &[(Dir, &[u8])] = &[
             (
                 Dir::Orig,
                 b"\xff\xfa\x18\0vt100\xff\xf0\xff\xfa\x27\0\0DISPLAY\x01a:0\x03USER\x01ann\xff\xf0",
@@ -231,12 +231,12 @@ mod tests {
             "bad_option ",
             "bad_option_termination ",
         ];
-        assert_eq!(heard(said, TEXTS), events);
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
     fn authentication_and_encryption() {
-        let said: &[(Dir, &[u8])] = &[
+        let chunks: &[(Dir, &[u8])] = &[
             (Dir::Resp, b"\xff\xfd\x25\xff\xfb\x26"),
             (Dir::Orig, b"\xff\xfb\x25\xff\xfd\x26\xff\xfa\x25\x03ann\xff\xf0"),
             (Dir::Orig, b"\xff\xfa\x25\0\x02\xff\xf0"),
@@ -253,8 +253,8 @@ mod tests {
             "inconsistent_option ",
             "activating_encryption ",
         ];
-        // What follows is encrypted and not read.
-        assert_eq!(heard(said, TEXTS), events);
+        // The data that follows is encrypted and not analyzed.
+        assert_eq!(events_of(chunks, TEXTS), events);
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_streams_are_survived(all: Vec<(bool, Vec<u8>)>) {
+        fn any_streams_are_analyzed(all: Vec<(bool, Vec<u8>)>) {
             let (mut h, mut telnet) = telnet();
             h.answer(TEXTS);
             for (orig, data) in all {

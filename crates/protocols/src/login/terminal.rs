@@ -1,4 +1,4 @@
-//! One side of Telnet (RFC 854): lines, with its options taken out.
+//! One side of Telnet (RFC 854): splits the stream into lines and options.
 
 use super::MAX_LINE;
 
@@ -6,57 +6,57 @@ const IAC: u8 = 255;
 const SUBOPTION: u8 = 250;
 const SUBOPTION_END: u8 = 240;
 
-/// What comes out of a stream.
+/// An element of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A line, without its end.
     Line(Vec<u8>),
     /// WILL, WON'T, DO or DON'T, and the option.
     Option(u8, u8),
-    /// The option and what follows its number.
+    /// A suboption: the number of the option, and the data after it.
     Suboption(u8, Vec<u8>),
-    /// The suboption that follows did not end as it should.
+    /// The next suboption was not terminated correctly.
     BadEnd,
-    /// The line that follows is too long: its end is another one.
+    /// The next line was too long and is split.
     LongLine,
-    /// A suboption is too long and dropped.
+    /// A suboption was too long and is discarded.
     LongOption,
 }
 
-/// How much of a telnet option has been read.
+/// Parser state within a Telnet option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Progress {
-    /// IAC was seen.
-    Begun,
-    /// WILL, WON'T, DO or DON'T was seen.
+enum OptionState {
+    /// After IAC.
+    Iac,
+    /// After WILL, WON'T, DO or DON'T.
     Command(u8),
-    /// Within a suboption: what it holds, and whether the last byte was IAC.
+    /// Within a suboption: its bytes so far, and whether the previous byte was IAC.
     Suboption(Vec<u8>, bool),
 }
 
-/// Cuts one direction of a stream into lines and options.
+/// Splits one direction of a stream into lines and options.
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
     line: Vec<u8>,
     last: u8,
-    option: Option<Progress>,
-    /// The highest bit of each byte is dropped: where the side agreed to send all eight, as in Zeek.
+    option: Option<OptionState>,
+    /// Binary transmission is active. As in Zeek, the highest bit of each byte is then cleared.
     pub(super) is_binary: bool,
 }
 
 impl Terminal {
-    /// Whether a line or an option waits for its end.
+    /// Whether a line or an option is incomplete.
     pub(super) fn has_partial(&self) -> bool {
         !self.line.is_empty() || self.option.is_some()
     }
 
-    /// Takes a byte and gives what it completes.
+    /// Processes a byte and appends the elements that it completes.
     pub(super) fn byte(&mut self, byte: u8, out: &mut Vec<Item>) {
         match self.option.take() {
-            Some(Progress::Begun) => self.command(byte),
-            Some(Progress::Command(command)) => out.push(Item::Option(command, byte)),
-            Some(Progress::Suboption(held, after_iac)) => {
-                self.suboption(held, after_iac, byte, out);
+            Some(OptionState::Iac) => self.command(byte),
+            Some(OptionState::Command(command)) => out.push(Item::Option(command, byte)),
+            Some(OptionState::Suboption(data, after_iac)) => {
+                self.suboption(data, after_iac, byte, out);
             }
             None => self.text(byte, out),
         }
@@ -64,13 +64,13 @@ impl Terminal {
 
     fn text(&mut self, byte: u8, out: &mut Vec<Item>) {
         if self.line.len() >= MAX_LINE {
-            // The current byte is lost, and the last one of the line.
+            // As in Zeek, the current byte and the last one of the line are lost.
             self.line.pop();
             self.last = 0;
             return out.extend([Item::LongLine, Item::Line(std::mem::take(&mut self.line))]);
         }
         if byte == IAC {
-            self.option = Some(Progress::Begun);
+            self.option = Some(OptionState::Iac);
             return;
         }
         let byte = if self.is_binary { byte & 0x7f } else { byte };
@@ -82,46 +82,46 @@ impl Terminal {
         }
     }
 
-    /// The byte behind IAC.
+    /// Processes the byte after IAC.
     fn command(&mut self, byte: u8) {
         match byte {
             IAC => {
                 self.line.push(IAC);
                 self.last = IAC;
             }
-            SUBOPTION => self.option = Some(Progress::Suboption(Vec::new(), false)),
-            251..=254 => self.option = Some(Progress::Command(byte)),
+            SUBOPTION => self.option = Some(OptionState::Suboption(Vec::new(), false)),
+            251..=254 => self.option = Some(OptionState::Command(byte)),
             // A command of two bytes.
             _ => {}
         }
     }
 
-    fn suboption(&mut self, mut held: Vec<u8>, after_iac: bool, byte: u8, out: &mut Vec<Item>) {
+    fn suboption(&mut self, mut data: Vec<u8>, after_iac: bool, byte: u8, out: &mut Vec<Item>) {
         if after_iac && byte != IAC {
             if byte != SUBOPTION_END {
                 out.push(Item::BadEnd);
-                // The IAC begins another option.
+                // The IAC starts another option.
                 self.command(byte);
             }
-            if !held.is_empty() {
-                out.push(Item::Suboption(held.remove(0), held));
+            if !data.is_empty() {
+                out.push(Item::Suboption(data.remove(0), data));
             }
             return;
         }
-        if held.len() >= MAX_LINE {
+        if data.len() >= MAX_LINE {
             self.line.clear();
             self.last = 0;
             return out.push(Item::LongOption);
         }
         let is_iac = byte == IAC && !after_iac;
         if !is_iac {
-            held.push(byte);
+            data.push(byte);
         }
-        self.option = Some(Progress::Suboption(held, is_iac));
+        self.option = Some(OptionState::Suboption(data, is_iac));
     }
 }
 
-/// What one direction of a stream has, up to its end.
+/// Returns all elements of one direction of a stream.
 pub fn items(data: &[u8]) -> Vec<Item> {
     let (mut terminal, mut out) = (Terminal::default(), Vec::new());
     data.iter().for_each(|byte| terminal.byte(*byte, &mut out));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_taken_out() {
+    fn options_are_removed() {
         let all =
             [Item::Option(251, 24), Item::Suboption(24, b"\0xterm\xff".to_vec()), line(b"ab\xff")];
         assert_eq!(
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(data: Vec<u8>) {
+        fn any_bytes_are_parsed(data: Vec<u8>) {
             let _ = items(&data);
         }
     }

@@ -11,7 +11,8 @@ use crate::Context;
 use crate::Tag;
 use crate::support::Frames;
 
-/// Bytes of a header and the longest length it can tell.
+/// Maximum length of a message, in bytes: the header up to the length field and the largest value
+/// of that.
 const MAX_MESSAGE: usize = 6 + 0xffff;
 
 /// The analyzer of one connection.
@@ -22,12 +23,12 @@ pub struct Analyzer {
 
 struct Side {
     frames: Frames,
-    /// The header of the current message was reported, and its body is awaited.
+    /// Header of the current message, which was reported; its body is awaited.
     header: Option<Header>,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         let side = || Side { frames: Frames::new(MAX_MESSAGE), header: None };
         Self { side: [side(), side()], rows: Rows::default() }
@@ -45,10 +46,10 @@ impl Analyzer {
                 cx.violation(Tag::Modbus, &e.to_string(), &[]);
                 return false;
             }
-            Err(Malformed::Value(what, n)) => {
-                // Zeek looks at the value of a coil only for the event.
+            Err(Malformed::Value(field, n)) => {
+                // Zeek checks the value of a coil only if the event has a handler.
                 if header.function != 5 || raise::wants_single_coil(cx, from) {
-                    let reason = format!("invalid value for modbus {what} {n}");
+                    let reason = format!("invalid value for modbus {field} {n}");
                     cx.violation(Tag::Modbus, &reason, &[]);
                 }
             }
@@ -66,15 +67,15 @@ impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let side = &mut self.side[from.index()];
         let mut rest = data;
-        // A header counts as soon as it is complete, whenever its body arrives: Zeek parses them
-        // separately.
+        // A header is reported as soon as it is complete, even if its body arrives later: Zeek
+        // parses them separately.
         loop {
             match side.header {
                 None => {
                     let Some(frame) = side.frames.next(&mut rest, |_| HEADER) else { return };
                     let Some(header) = Header::parse(frame) else {
-                        // If it is not Modbus, the protocol number is checked first, then the
-                        // length.
+                        // For bytes that are not Modbus, the protocol identifier is checked first,
+                        // then the length.
                         let field = if frame.get(2..4) == Some(&[0; 2]) { "len" } else { "pid" };
                         let reason = format!(
                             "Binpac exception: binpac exception: &enforce violation : \
@@ -105,8 +106,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    // As in Zeek, a message that had begun continues after a gap: for so simple a protocol this
-    // finds the next header soon.
+    // As in Zeek, a message continues after a gap: in this simple protocol, the next header is soon
+    // found.
 }
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
         h.now = Time::from_secs(2);
         a.stream(&mut h.cx(), Dir::Resp, b"\x02\0\x02\0\0\0\x03\x11\x84");
         assert_eq!(h.rows("modbus")[0]["ts"], "1.000000");
-        // A header of the other side comes between one and its code.
+        // A header of the other side arrives between the header of an exception and its code.
         a.stream(&mut h.cx(), Dir::Orig, b"\0\x05\0\0\0\x02\x11\x65");
         a.stream(&mut h.cx(), Dir::Resp, b"\x02");
         let row = &h.rows("modbus")[2];
@@ -165,7 +166,7 @@ mod tests {
         let coil = b"\0\x01\0\0\0\x06\x11\x05\0\x01\0\x05";
         assert_eq!(events("modbus_write_single_coil_", Dir::Orig, coil), (0, true));
         assert_eq!(events("modbus_write_single_coil_", Dir::Resp, coil), (0, true));
-        // Only the event needs the value.
+        // Only the event uses the value.
         assert_eq!(events("modbus_read_", Dir::Orig, coil), (0, false));
         let odd = b"\0\x01\0\0\0\x06\x11\x03\x03\0\x01\0";
         assert_eq!(events("modbus_read_", Dir::Resp, odd), (0, true));

@@ -6,15 +6,15 @@ gannet_event::record! {
     /// The header of a message.
     #[derive(Clone, Copy, Debug)]
     pub struct Headers = "ModbusHeaders" {
-        /// Transaction.
+        /// Transaction identifier.
         tid: u16 = "tid",
-        /// Protocol: always 0.
+        /// Protocol identifier: always 0.
         pid: u64 = "pid",
-        /// Unit behind the address.
+        /// Unit identifier.
         uid: u64 = "uid",
-        /// Function; an exception has its high bit set.
+        /// Function code; an exception has its high bit set.
         function_code: u64 = "function_code",
-        /// Bytes of the message behind the unit.
+        /// Number of bytes of the message after the unit identifier.
         len: u64 = "len",
     }
 }
@@ -23,11 +23,11 @@ gannet_event::record! {
     /// Records of a file that are to be read.
     #[derive(Clone, Copy, Debug)]
     pub struct FileRecordRequest = "ModbusFileRecordRequest" {
-        /// Kind of the reference: 6.
+        /// Reference type: always 6.
         ref_type: u64 = "ref_type",
-        /// The file.
+        /// File number.
         file_num: u16 = "file_num",
-        /// The first record.
+        /// Number of the first record.
         record_num: u16 = "record_num",
         /// Number of records.
         record_len: u16 = "record_len",
@@ -38,9 +38,9 @@ gannet_event::record! {
     /// Records of a file that were read.
     #[derive(Clone, Copy, Debug)]
     pub struct FileRecordResponse<'a> = "ModbusFileRecordResponse" {
-        /// Bytes of the records.
+        /// Number of bytes of the records.
         file_len: u64 = "file_len",
-        /// Kind of the reference: 6.
+        /// Reference type: always 6.
         ref_type: u64 = "ref_type",
         /// The records.
         record_data: &'a [u8] = "record_data",
@@ -51,11 +51,11 @@ gannet_event::record! {
     /// Records of a file that are written.
     #[derive(Clone, Copy, Debug)]
     pub struct FileReference<'a> = "ModbusFileReference" {
-        /// Kind of the reference: 6.
+        /// Reference type: always 6.
         ref_type: u64 = "ref_type",
-        /// The file.
+        /// File number.
         file_num: u16 = "file_num",
-        /// The first record.
+        /// Number of the first record.
         record_num: u16 = "record_num",
         /// Number of records.
         record_len: u16 = "record_len",
@@ -88,13 +88,13 @@ gannet_event::events! {
     } {
         /// A request failed.
         pub struct ModbusException = "modbus_exception" {
-            /// Why.
+            /// Exception code.
             code: u64 = "code",
         }
 
         /// Records of files are to be read.
         pub struct ModbusReadFileRecordRequest = "modbus_read_file_record_request", opt_in {
-            /// Bytes of the references.
+            /// Number of bytes of the references.
             byte_count: u64 = "byte_count",
             /// The records.
             refs: Vec<FileRecordRequest> = "refs",
@@ -102,7 +102,7 @@ gannet_event::events! {
 
         /// Records of files were read.
         pub struct ModbusReadFileRecordResponse<'a> = "modbus_read_file_record_response", opt_in {
-            /// Bytes of the references.
+            /// Number of bytes of the references.
             byte_count: u64 = "byte_count",
             /// The records.
             refs: Vec<FileRecordResponse<'a>> = "refs",
@@ -110,7 +110,7 @@ gannet_event::events! {
 
         /// Records of files are to be written.
         pub struct ModbusWriteFileRecordRequest<'a> = "modbus_write_file_record_request", opt_in {
-            /// Bytes of the references.
+            /// Number of bytes of the references.
             byte_count: u64 = "byte_count",
             /// The records.
             refs: Vec<FileReference<'a>> = "refs",
@@ -118,7 +118,7 @@ gannet_event::events! {
 
         /// Records of files were written.
         pub struct ModbusWriteFileRecordResponse<'a> = "modbus_write_file_record_response", opt_in {
-            /// Bytes of the references.
+            /// Number of bytes of the references.
             byte_count: u64 = "byte_count",
             /// The records.
             refs: Vec<FileReference<'a>> = "refs",
@@ -150,7 +150,7 @@ gannet_event::events! {
 
         /// A coil is to be set.
         pub struct ModbusWriteSingleCoilRequest = "modbus_write_single_coil_request", opt_in {
-            /// The coil.
+            /// Address of the coil.
             address: u16 = "address",
             /// Its state.
             value: bool = "value",
@@ -158,7 +158,7 @@ gannet_event::events! {
 
         /// A coil was set.
         pub struct ModbusWriteSingleCoilResponse = "modbus_write_single_coil_response", opt_in {
-            /// The coil.
+            /// Address of the coil.
             address: u16 = "address",
             /// Its state.
             value: bool = "value",
@@ -166,11 +166,11 @@ gannet_event::events! {
 
         /// Registers are to be set and others read.
         pub struct ModbusReadWriteMultipleRegistersRequest = "modbus_read_write_multiple_registers_request", opt_in {
-            /// The first to read.
+            /// Address of the first register to read.
             read_start_address: u16 = "read_start_address",
-            /// How many to read.
+            /// Number of registers to read.
             read_quantity: u16 = "read_quantity",
-            /// The first to set.
+            /// Address of the first register to set.
             write_start_address: u16 = "write_start_address",
             /// Values to set.
             write_registers: Vec<u16> = "write_registers",
@@ -178,51 +178,51 @@ gannet_event::events! {
 
         /// Registers were set and others read.
         pub struct ModbusReadWriteMultipleRegistersResponse = "modbus_read_write_multiple_registers_response", opt_in {
-            /// Values that were read.
+            /// Values that were read, as in Zeek despite the name.
             written_registers: Vec<u16> = "written_registers",
         }
 
-        /// A queue is to be read.
+        /// A FIFO queue is to be read.
         pub struct ModbusReadFifoQueueRequest = "modbus_read_fifo_queue_request", opt_in {
-            /// The queue.
+            /// Address of the queue.
             start_address: u16 = "start_address",
         }
 
-        /// A queue was read.
+        /// A FIFO queue was read.
         pub struct ModbusReadFifoQueueResponse = "modbus_read_fifo_queue_response", opt_in {
-            /// What it holds.
+            /// Values in the queue.
             fifos: Vec<u16> = "fifos",
         }
 
-        /// Diagnostics are asked for.
+        /// A client requests diagnostics.
         pub struct ModbusDiagnosticsRequest<'a> = "modbus_diagnostics_request", opt_in {
-            /// Which.
+            /// Subfunction code.
             subfunction: u16 = "subfunction",
             /// Arguments.
             data: &'a [u8] = "data",
         }
 
-        /// Diagnostics are reported.
+        /// A server returns the results of diagnostics.
         pub struct ModbusDiagnosticsResponse<'a> = "modbus_diagnostics_response", opt_in {
-            /// Which.
+            /// Subfunction code.
             subfunction: u16 = "subfunction",
             /// Results.
             data: &'a [u8] = "data",
         }
 
-        /// Another protocol is carried.
+        /// A request carries data of another protocol.
         pub struct ModbusEncapRequest<'a> = "modbus_encap_interface_transport_request", opt_in {
-            /// Which.
+            /// MEI type: which protocol.
             mei_type: u64 = "mei_type",
-            /// What it says.
+            /// Data of that protocol.
             data: &'a [u8] = "data",
         }
 
-        /// Another protocol is carried back.
+        /// A response carries data of another protocol.
         pub struct ModbusEncapResponse<'a> = "modbus_encap_interface_transport_response", opt_in {
-            /// Which.
+            /// MEI type: which protocol.
             mei_type: u64 = "mei_type",
-            /// What it says.
+            /// Data of that protocol.
             data: &'a [u8] = "data",
         }
     }
@@ -232,9 +232,9 @@ gannet_event::events! {
         c: Connection = "c",
         /// The header.
         headers: Headers = "headers",
-        /// The first.
+        /// Address of the first item.
         start_address: u16 = "start_address",
-        /// How many.
+        /// Number of items.
         quantity: u16 = "quantity",
     } {
         /// Coils are to be read.
@@ -261,7 +261,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// The header.
         headers: Headers = "headers",
-        /// The register.
+        /// Address of the register.
         address: u16 = "address",
     } {
         /// A register is to be set.
@@ -298,7 +298,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// The header.
         headers: Headers = "headers",
-        /// The first.
+        /// Address of the first item.
         start_address: u16 = "start_address",
     } {
         /// Coils are to be set.

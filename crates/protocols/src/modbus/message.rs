@@ -1,4 +1,4 @@
-//! Headers and bodies.
+//! Headers, and checks of bodies.
 
 use gannet_base::Dir;
 
@@ -6,19 +6,19 @@ use crate::support::Bytes;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
-/// Bytes of a header, with the function.
+/// Length of a header including the function code, in bytes.
 pub const HEADER: usize = 8;
 
-/// What every message begins with.
+/// The header of a message (MBAP), with the function code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Transaction: a reply repeats its request's.
+    /// Transaction identifier, which a reply repeats.
     pub transaction: u16,
-    /// Bytes after the length field, at least 2.
+    /// Number of bytes after the length field, at least 2.
     pub length: u16,
-    /// Unit behind the address.
+    /// Unit identifier.
     pub unit: u8,
-    /// Function; the high bit marks an exception.
+    /// Function code; the high bit marks an exception.
     pub function: u8,
 }
 
@@ -36,7 +36,7 @@ impl Header {
     }
 }
 
-/// How long the message is that begins here; how much is needed to tell it.
+/// Length of the message that `data` begins with, or the number of bytes needed to determine it.
 pub fn length(data: &[u8]) -> usize {
     Bytes(data.get(4..).unwrap_or_default()).u16().map_or(6, |n| usize::from(n) + 6).max(HEADER)
 }
@@ -44,34 +44,33 @@ pub fn length(data: &[u8]) -> usize {
 /// The fault of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It is shorter than its function, or its own counts, say.
+    /// The body is shorter than its function or its own counts require.
     Short(OutOfBound),
-    /// A value that the function does not allow; the message is complete nevertheless, but has no
-    /// event.
+    /// A value that the function does not allow; the message is complete but has no event.
     Value(&'static str, u16),
 }
 
-/// Checks the body of a message, behind the header.
+/// Checks the body of a message, which follows the header.
 pub fn check(from: Dir, function: u8, body: &[u8]) -> Result<(), Malformed> {
     let ok = match from {
         Dir::Orig => request(function, body),
-        Dir::Resp if function & 0x80 != 0 => whole("ModbusTCP_ExceptResponse", body, 1),
+        Dir::Resp if function & 0x80 != 0 => check_len("ModbusTCP_ExceptResponse", body, 1),
         Dir::Resp => reply(function, body),
     };
     ok.map_err(Malformed::Short)?;
-    value(from, function, body).map_or(Ok(()), |(what, n)| Err(Malformed::Value(what, n)))
+    value(from, function, body).map_or(Ok(()), |(field, n)| Err(Malformed::Value(field, n)))
 }
 
 type Checked = Result<(), OutOfBound>;
 
 fn request(function: u8, body: &[u8]) -> Checked {
     match function {
-        1 => whole("ReadCoilsRequest", body, 4),
-        2 => whole("ReadDiscreteInputsRequest", body, 4),
-        3 => whole("ReadHoldingRegistersRequest", body, 4),
-        4 => whole("ReadInputRegistersRequest", body, 4),
-        5 => whole("WriteSingleCoilRequest", body, 4),
-        6 => whole("WriteSingleRegisterRequest", body, 4),
+        1 => check_len("ReadCoilsRequest", body, 4),
+        2 => check_len("ReadDiscreteInputsRequest", body, 4),
+        3 => check_len("ReadHoldingRegistersRequest", body, 4),
+        4 => check_len("ReadInputRegistersRequest", body, 4),
+        5 => check_len("WriteSingleCoilRequest", body, 4),
+        6 => check_len("WriteSingleRegisterRequest", body, 4),
         8 => Record::new("DiagnosticsRequest", body).upto("subfunction", 2).map(drop),
         0x0f => {
             let mut r = Record::new("WriteMultipleCoilsRequest", body);
@@ -88,13 +87,13 @@ fn request(function: u8, body: &[u8]) -> Checked {
             r.all(7).map(drop)
         }),
         0x15 => records(Record::new("WriteFileRecordRequest", body), reference),
-        0x16 => whole("MaskWriteRegisterRequest", body, 6),
+        0x16 => check_len("MaskWriteRegisterRequest", body, 6),
         0x17 => {
             let mut r = Record::new("ReadWriteMultipleRegistersRequest", body);
             r.upto("write_byte_count", 9)?;
             registers(&mut r, "write_register_values")
         }
-        0x18 => whole("ReadFIFOQueueRequest", body, 2),
+        0x18 => check_len("ReadFIFOQueueRequest", body, 2),
         0x2b => Record::new("EncapInterfaceTransportRequest", body).upto("mei_type", 1).map(drop),
         _ => Ok(()),
     }
@@ -106,18 +105,18 @@ fn reply(function: u8, body: &[u8]) -> Checked {
         2 => counted("ReadDiscreteInputsResponse", body, "bits"),
         3 => counted("ReadHoldingRegistersResponse", body, "registers"),
         4 => counted("ReadInputRegistersResponse", body, "registers"),
-        5 => whole("WriteSingleCoilResponse", body, 4),
-        6 => whole("WriteSingleRegisterResponse", body, 4),
+        5 => check_len("WriteSingleCoilResponse", body, 4),
+        6 => check_len("WriteSingleRegisterResponse", body, 4),
         8 => Record::new("DiagnosticsResponse", body).upto("subfunction", 2).map(drop),
-        0x0f => whole("WriteMultipleCoilsResponse", body, 4),
-        0x10 => whole("WriteMultipleRegistersResponse", body, 4),
+        0x0f => check_len("WriteMultipleCoilsResponse", body, 4),
+        0x10 => check_len("WriteMultipleRegistersResponse", body, 4),
         0x14 => records(Record::new("ReadFileRecordResponse", body), |r| {
             r.record = "FileRecordResponse";
             let n = r.upto("ref_type", 2)?[0];
             r.string("record_data", n.into())
         }),
         0x15 => records(Record::new("WriteFileRecordResponse", body), reference),
-        0x16 => whole("MaskWriteRegisterResponse", body, 6),
+        0x16 => check_len("MaskWriteRegisterResponse", body, 6),
         0x17 => counted("ReadWriteMultipleRegistersResponse", body, "registers"),
         0x18 => {
             let mut r = Record::new("ReadFIFOQueueResponse", body);
@@ -129,19 +128,19 @@ fn reply(function: u8, body: &[u8]) -> Checked {
     }
 }
 
-/// A body of one length.
-fn whole(record: &'static str, body: &[u8], n: usize) -> Checked {
+/// Checks that a body has `n` bytes.
+fn check_len(record: &'static str, body: &[u8], n: usize) -> Checked {
     Record::new(record, body).all(n).map(drop)
 }
 
-/// A count of bytes, then as many.
+/// Checks a byte count and the bytes that it counts.
 fn counted(record: &'static str, body: &[u8], field: &'static str) -> Checked {
     let mut r = Record::new(record, body);
     let n = r.upto("byte_count", 1)?[0];
     r.string(field, n.into())
 }
 
-/// Registers, whose number and count of bytes are just before: the bytes must hold them.
+/// Checks registers, which follow their number and their byte count: the bytes must hold them.
 fn registers(r: &mut Record<'_>, field: &'static str) -> Checked {
     let at = r.at - 3;
     let (n, bytes) = (u16::from_be_bytes([r.data[at], r.data[at + 1]]), r.data[at + 2]);
@@ -152,7 +151,7 @@ fn registers(r: &mut Record<'_>, field: &'static str) -> Checked {
     Ok(())
 }
 
-/// Parts of files (functions 20 and 21): a count of bytes, then as many, which are records.
+/// Checks file records (functions 20 and 21): a byte count, and the records within these bytes.
 fn records(mut r: Record<'_>, one: impl Fn(&mut Record<'_>) -> Checked) -> Checked {
     let n = r.upto("byte_count", 1)?[0];
     r.string("references", n.into())?;
@@ -165,28 +164,28 @@ fn records(mut r: Record<'_>, one: impl Fn(&mut Record<'_>) -> Checked) -> Check
     Ok(())
 }
 
-/// A part of a file with its data.
+/// Checks a file record with its data.
 fn reference(r: &mut Record<'_>) -> Checked {
     r.record = "ReferenceWithData";
     let n = r.upto("record_length", 7).map(|d| u16::from_be_bytes([d[5], d[6]]))?;
     r.string("record_data", 2 * i64::from(n))
 }
 
-/// A value that the function does not allow.
+/// The value in a body that the function does not allow.
 fn value(from: Dir, function: u8, body: &[u8]) -> Option<(&'static str, u16)> {
-    let byte = |at: usize, what| {
-        body.get(at).filter(|n| !n.is_multiple_of(2)).map(|n| (what, u16::from(*n)))
+    let byte = |at: usize, field| {
+        body.get(at).filter(|n| !n.is_multiple_of(2)).map(|n| (field, u16::from(*n)))
     };
     match (function, from) {
         (3, Dir::Resp) => byte(0, "read holding register response byte count"),
         (4, Dir::Resp) => byte(0, "read input register response byte count"),
         (5, _) => {
             let n = Bytes(body.get(2..)?).u16().filter(|n| *n != 0 && *n != 0xff00)?;
-            let what = match from {
+            let field = match from {
                 Dir::Orig => "write single coil request",
                 Dir::Resp => "write single coil response",
             };
-            Some((what, n))
+            Some((field, n))
         }
         (0x10, Dir::Orig) => byte(4, "write multiple registers request byte count"),
         (0x17, Dir::Orig) => byte(8, "read write multiple registers request write byte count"),
@@ -216,7 +215,7 @@ mod tests {
         assert_eq!(Header::parse(b"\x00\x01\x00\x00\x00\x01\x11\x03"), None);
     }
 
-    /// The missing bytes of a body.
+    /// Describes the missing bytes of a body.
     fn short(from: Dir, function: u8, body: &[u8]) -> String {
         match check(from, function, body) {
             Err(Malformed::Short(e)) => e.to_string().replace(crate::support::BINPAC, ""),

@@ -19,7 +19,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { ports: Ports::tcp(&[502]), ..Entry::new(Tag::Modbus, "MODBUS", "modbus") }],
     events: &[events::EVENTS],

@@ -1,4 +1,4 @@
-//! Messages as events.
+//! Raises the events of messages.
 
 use gannet_base::Dir;
 
@@ -8,7 +8,7 @@ use super::rows::Rows;
 use crate::Context;
 use crate::support::Bytes;
 
-/// What a coil's value is when it is set.
+/// Value of a coil that is on.
 const ON: u16 = 0xff00;
 
 fn headers(h: &Header) -> Headers {
@@ -28,14 +28,14 @@ pub(super) fn header(cx: &mut Context<'_>, rows: &mut Rows, from: Dir, h: &Heade
     cx.report(rows, |c| ModbusMessage { c, headers: headers(h), is_orig });
 }
 
-/// Raises the event of an exception, the body of a response.
+/// Raises the event of an exception; its code is the body of a response.
 pub(super) fn exception(cx: &mut Context<'_>, rows: &mut Rows, h: &Header, body: &[u8]) {
     if let Some(code) = body.first() {
         cx.report(rows, |c| ModbusException { c, headers: headers(h), code: (*code).into() });
     }
 }
 
-/// States of coils: at most as many as `count` says, a bit each.
+/// States of coils, one bit each: at most `count`.
 fn coils(bytes: &[u8], count: usize) -> Vec<bool> {
     let bits = bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 != 0));
     bits.take(count).collect()
@@ -45,7 +45,7 @@ fn registers(bytes: &[u8]) -> Vec<u16> {
     bytes.as_chunks().0.iter().map(|r| u16::from_be_bytes(*r)).collect()
 }
 
-/// Registers to write: as many as the message says, however many its bytes hold.
+/// Registers to write: as many as the message counts, even if it holds more bytes.
 fn written(bytes: &[u8], count: u16) -> Vec<u16> {
     bytes.as_chunks().0.iter().take(count.into()).map(|r| u16::from_be_bytes(*r)).collect()
 }
@@ -58,8 +58,8 @@ pub(super) fn wants_single_coil(cx: &Context<'_>, from: Dir) -> bool {
     }
 }
 
-/// Checks the data of a diagnostics request, as Zeek does for a handler of the event; reports whether there
-/// is an event.
+/// Checks the data of a diagnostics request, as Zeek does if its event has a handler; returns
+/// whether to raise the event.
 fn diagnostics(cx: &mut Context<'_>, subfunction: u16, data: &[u8]) -> bool {
     let invalid = |cx: &mut Context<'_>| {
         let addl = if data.contains(&0) { b"<string-with-NUL>" } else { data };
@@ -86,10 +86,10 @@ fn diagnostics(cx: &mut Context<'_>, subfunction: u16, data: &[u8]) -> bool {
     true
 }
 
-/// Raises the event of a body, but for [exceptions](exception), that was [checked](super::message::check).
+/// Raises the event of a body that was [checked](super::message::check), except [exceptions](exception).
 pub(super) fn body(cx: &mut Context<'_>, from: Dir, h: &Header, body: &[u8]) {
     if cx.env.logs.events.any() {
-        // A body that is too short for its function was reported already.
+        // A body that is too short for its function was already reported.
         let _ = match from {
             _ if matches!(h.function, 0x14 | 0x15) => file_records(cx, from, h, Bytes(body)),
             Dir::Orig => request(cx, h, Bytes(body)),

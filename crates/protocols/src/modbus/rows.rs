@@ -9,7 +9,7 @@ use super::events::Headers;
 use super::events::ModbusException;
 use super::events::ModbusMessage;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::context;
 
 gannet_log::row! {
@@ -19,22 +19,22 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: &'a Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: &'a ConnId = "id",
-        /// Transaction.
+        /// Transaction identifier.
         tid: u16 = "tid",
         /// Unit identifier.
         unit: u64 = "unit",
-        /// Function.
+        /// Function code.
         func: Function = "func",
         /// `REQ` or `RESP`.
         pdu_type: &'static str = "pdu_type",
-        /// Why the function failed.
+        /// Reason of the failure.
         exception: Option<Exception> = "exception",
     }
 }
 
-/// A function code, written as its name.
+/// A function code, written by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Function(u64);
 
@@ -88,7 +88,7 @@ impl Value for Function {
     }
 }
 
-/// An exception code, written as its name.
+/// An exception code, written by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception(u64);
 
@@ -112,14 +112,14 @@ impl Value for Exception {
     }
 }
 
-/// Bit of a function that marks an exception.
+/// Bit of a function code that marks an exception.
 const EXCEPTION: u64 = 0x80;
 
-/// Writes a row for each message: of an exception, once its code is known.
+/// Writes one row per message; the row of an exception is written when its code is known.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Last>);
 
-/// The last header of either side, also for the row of an exception.
+/// The last header of either side, from which the row of an exception is built.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     ts: Time,
@@ -127,9 +127,9 @@ struct Last {
     headers: Headers,
 }
 
-impl Hear<ModbusMessage> for Rows {
+impl OnEvent<ModbusMessage> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ModbusMessage) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ModbusMessage) {
         let &ModbusMessage { headers, is_orig, .. } = event;
         let last = Last { ts: cx.now, is_orig, headers };
         self.0 = Some(last);
@@ -143,8 +143,8 @@ impl Hear<ModbusMessage> for Rows {
     }
 }
 
-impl Hear<ModbusException> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ModbusException) {
+impl OnEvent<ModbusException> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ModbusException) {
         if let Some(last) = self.0 {
             last.write(cx, Some(Exception(event.code)));
         }

@@ -3,7 +3,7 @@ use gannet_base::Interval;
 
 use super::events::*;
 use super::message::Packet;
-use super::message::Qualities;
+use super::message::QosLevels;
 use super::message::Step;
 use super::message::Topics;
 use super::rows::Rows;
@@ -11,11 +11,11 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// Bytes of a message's text that are logged.
+/// Maximum number of bytes of a payload that are logged.
 const MAX_PAYLOAD: u64 = 100;
 
-/// The beginning of a message's text that rows and events show.
-fn shown<'a>(cx: &Context<'_>, payload: &'a [u8]) -> &'a [u8] {
+/// The first bytes of a payload, which rows and events contain.
+fn payload_prefix<'a>(cx: &Context<'_>, payload: &'a [u8]) -> &'a [u8] {
     let max = cx.env.setting("MQTT::max_payload_size", MAX_PAYLOAD);
     let max = usize::try_from(max).unwrap_or(usize::MAX);
     payload.get(..max).unwrap_or(payload)
@@ -27,7 +27,7 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { rows: Rows::default() }
     }
@@ -60,14 +60,14 @@ impl Analyzer {
                 cx.report(rows, |c| MqttConnack { c, msg });
             }
             Packet::Publish(p) => {
-                let payload = shown(cx, p.payload);
+                let payload = payload_prefix(cx, p.payload);
                 cx.report(rows, |c| MqttPublish {
                     c,
                     is_orig,
                     msg_id: p.number,
                     msg: PublishMsg {
-                        dup: p.again,
-                        qos: p.quality.into(),
+                        dup: p.dup,
+                        qos: p.qos.into(),
                         retain: p.retain,
                         topic: p.topic,
                         payload,
@@ -85,14 +85,14 @@ impl Analyzer {
                     Step::Comp => cx.report(rows, |c| MqttPubcomp { c, is_orig, msg_id }),
                 }
             }
-            Packet::Subscribe(number, wishes) => cx.report(rows, |c| MqttSubscribe {
+            Packet::Subscribe(number, subscriptions) => cx.report(rows, |c| MqttSubscribe {
                 c,
                 msg_id: *number,
-                topics: Topics(wishes),
-                requested_qos: Qualities(wishes),
+                topics: Topics(subscriptions),
+                requested_qos: QosLevels(subscriptions),
             }),
-            Packet::SubAck(msg_id, quality) => {
-                let (msg_id, granted_qos) = (*msg_id, (*quality).into());
+            Packet::SubAck(msg_id, qos) => {
+                let (msg_id, granted_qos) = (*msg_id, (*qos).into());
                 cx.report(rows, |c| MqttSuback { c, msg_id, granted_qos });
             }
             Packet::Unsubscribe(msg_id, topics) => {
@@ -117,8 +117,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    // What still waits is lost with its connection: the attributes by which Zeek's tables would give it
-    // away in time are not those of the tables that it makes for one.
+    // Entries without an acknowledgement are lost with the connection: Zeek's tables of a
+    // connection lack the expiry attributes that would write them.
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
         let rows = h.rows("mqtt_publish");
         assert_eq!(rows.len(), 2);
         assert_eq!((&*rows[1]["qos"], &*rows[1]["status"]), ("at least once", "ok"));
-        // However long the other side is silent.
+        // The entry does not expire, however long the other side is silent.
         h.now += Interval::from_secs(20);
         a.stream(&mut h.cx(), Dir::Orig, b"\xc0\0");
         a.finish(&mut h.cx());

@@ -1,12 +1,13 @@
-//! Beginnings of connections that speak MQTT.
+//! Detection of MQTT at the start of streams.
 
 use crate::detect::TcpRule;
 
 pub(super) const TCP: &[TcpRule] = &[TcpRule::any(|s| connect(s.orig) || connect(s.resp))];
 
-/// A name that begins with `MQ`, behind a fixed header of two to five bytes and a length.
+/// Whether a packet has a fixed header of two to five bytes, a length, and a protocol name that
+/// begins with `MQ`.
 fn connect(d: &[u8]) -> bool {
-    // Nearly always there is no such letter.
+    // Quick check: nearly all other streams have no such letter there.
     let may = |d: &[u8; 4]| d.contains(&b'M');
     d.get(4..).and_then(<[u8]>::first_chunk).is_none_or(may)
         && (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ"))

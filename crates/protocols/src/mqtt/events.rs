@@ -3,29 +3,29 @@
 use gannet_base::Interval;
 use gannet_event::Connection;
 
-use super::message::Qualities;
+use super::message::QosLevels;
 use super::message::Topics;
 
 gannet_event::record! {
-    /// How a client introduces itself.
+    /// Contents of CONNECT.
     pub struct ConnectMsg<'a> = "MQTT::ConnectMsg" {
         /// Name of the protocol.
         protocol_name: &'a [u8] = "protocol_name",
-        /// Its version.
+        /// Protocol level.
         protocol_version: u64 = "protocol_version",
-        /// The client's name.
+        /// Client identifier.
         client_id: &'a [u8] = "client_id",
-        /// Longest silence between two packets.
+        /// Maximum time between two packets of the client.
         keep_alive: Interval = "keep_alive",
-        /// Whether earlier sessions are forgotten.
+        /// Whether earlier session state is discarded.
         clean_session: bool = "clean_session",
-        /// Whether the last will is kept for later subscribers.
+        /// Whether the server retains the will for later subscribers.
         will_retain: bool = "will_retain",
-        /// Quality of the last will.
+        /// QoS of the will.
         will_qos: u64 = "will_qos",
-        /// Topic of the last will.
+        /// Topic of the will.
         will_topic: Option<&'a [u8]> = "will_topic",
-        /// Text of the last will.
+        /// Payload of the will.
         will_msg: Option<&'a [u8]> = "will_msg",
         /// User name.
         username: Option<&'a [u8]> = "username",
@@ -35,10 +35,10 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The server's answer.
+    /// Contents of CONNACK.
     #[derive(Clone, Copy, Debug)]
     pub struct ConnectAckMsg = "MQTT::ConnectAckMsg" {
-        /// Its code; 0 is success.
+        /// Return code; 0 is success.
         return_code: u64 = "return_code",
         /// Whether the server has a session of the client.
         session_present: bool = "session_present",
@@ -46,19 +46,19 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A message.
+    /// Contents of PUBLISH.
     pub struct PublishMsg<'a> = "MQTT::PublishMsg" {
-        /// Whether it was sent before.
+        /// Whether it is a retransmission.
         dup: bool = "dup",
-        /// Quality: 0 at most once, 1 at least once, 2 exactly once.
+        /// QoS: 0 at most once, 1 at least once, 2 exactly once.
         qos: u64 = "qos",
         /// Whether the server keeps it for later subscribers.
         retain: bool = "retain",
         /// Topic.
         topic: &'a [u8] = "topic",
-        /// Text, its first 100 bytes.
+        /// The first 100 bytes of the payload.
         payload: &'a [u8] = "payload",
-        /// Length of the whole text.
+        /// Length of the whole payload, in bytes.
         payload_len: u64 = "payload_len",
     }
 }
@@ -70,22 +70,22 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// A client introduces itself.
+        /// A client requests a session (CONNECT).
         pub struct MqttConnect<'a> = "mqtt_connect" {
             /// The contents of the message.
             msg: ConnectMsg<'a> = "msg",
         }
 
-        /// A client asks whether the server is still there.
+        /// A client checks whether the server is alive (PINGREQ).
         pub struct MqttPingreq = "mqtt_pingreq", opt_in {}
 
-        /// The server is still there.
+        /// A server confirms that it is alive (PINGRESP).
         pub struct MqttPingresp = "mqtt_pingresp", opt_in {}
 
-        /// A client leaves.
+        /// A client disconnects (DISCONNECT).
         pub struct MqttDisconnect = "mqtt_disconnect", opt_in {}
 
-        /// A server accepts or refuses a client.
+        /// A server accepts or refuses a session (CONNACK).
         pub struct MqttConnack = "mqtt_connack" {
             /// The contents of the message.
             msg: ConnectAckMsg = "msg",
@@ -98,9 +98,9 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
     } {
-        /// A message is sent.
+        /// A message is published (PUBLISH).
         pub struct MqttPublish<'a> = "mqtt_publish" {
-            /// Its number; 0 for quality 0.
+            /// Packet identifier; 0 for QoS 0.
             msg_id: u16 = "msg_id",
             /// The message.
             msg: PublishMsg<'a> = "msg",
@@ -112,49 +112,49 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Its number.
+        /// Packet identifier.
         msg_id: u16 = "msg_id",
     } {
-        /// A message of quality 1 arrived.
+        /// A message of QoS 1 was received (PUBACK).
         pub struct MqttPuback = "mqtt_puback" {}
 
-        /// A message of quality 2 arrived.
+        /// A message of QoS 2 was received (PUBREC).
         pub struct MqttPubrec = "mqtt_pubrec" {}
 
-        /// A message of quality 2 may be forgotten.
+        /// The identifier of a message of QoS 2 may be released (PUBREL).
         pub struct MqttPubrel = "mqtt_pubrel" {}
 
-        /// A message of quality 2 is forgotten.
+        /// The identifier of a message of QoS 2 is released (PUBCOMP).
         pub struct MqttPubcomp = "mqtt_pubcomp" {}
     }
 
     with {
         /// The connection.
         c: Connection = "c",
-        /// Number of the request.
+        /// Packet identifier of the request.
         msg_id: u16 = "msg_id",
     } {
-        /// A client asks for topics.
+        /// A client subscribes to topics (SUBSCRIBE).
         pub struct MqttSubscribe<'a> = "mqtt_subscribe" {
-            /// The topics.
+            /// The topic filters.
             topics: Topics<'a> = "topics",
             /// Requested quality of service, for each topic.
-            requested_qos: Qualities<'a> = "requested_qos",
+            requested_qos: QosLevels<'a> = "requested_qos",
         }
 
-        /// A server grants topics.
+        /// A server grants subscriptions (SUBACK).
         pub struct MqttSuback = "mqtt_suback" {
-            /// Quality of the first topic.
+            /// QoS granted to the first topic filter.
             granted_qos: u64 = "granted_qos",
         }
 
-        /// A client asks for topics no longer.
+        /// A client unsubscribes from topics (UNSUBSCRIBE).
         pub struct MqttUnsubscribe<'a> = "mqtt_unsubscribe" {
-            /// The topics.
+            /// The topic filters.
             topics: &'a Vec<&'a [u8]> = "topics",
         }
 
-        /// A server confirms the end of subscriptions.
+        /// A server confirms the end of subscriptions (UNSUBACK).
         pub struct MqttUnsuback = "mqtt_unsuback" {}
     }
 }

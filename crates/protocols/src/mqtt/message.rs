@@ -1,5 +1,5 @@
-//! Packets: a fixed header with type and flags, the length of the rest, then the fields of the
-//! type.
+//! Control packets: a fixed header with type and flags, the remaining length, then the fields of
+//! the type.
 
 use std::fmt;
 
@@ -10,36 +10,36 @@ use gannet_event::Type;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
-/// A packet.
+/// A control packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// A client introduces itself.
+    /// CONNECT.
     Connect(Connect<'a>),
-    /// The server's answer: its code, and whether it has a session.
+    /// CONNACK: return code, and whether the server has a session of the client.
     ConnAck(u8, bool),
-    /// A message.
+    /// PUBLISH.
     Publish(Publish<'a>),
-    /// A step of delivering a message: its kind and number.
+    /// An acknowledgement of PUBLISH: its kind and packet identifier.
     Delivery(Step, u16),
-    /// Wishes for topics: number, then (topic, quality) each.
+    /// SUBSCRIBE: packet identifier, then topic filter and requested QoS of each subscription.
     Subscribe(u16, Vec<(&'a [u8], u8)>),
-    /// The server's answer: number and quality of the first topic.
+    /// SUBACK: packet identifier, and QoS granted to the first topic filter.
     SubAck(u16, u8),
-    /// Topics no longer wished for.
+    /// UNSUBSCRIBE: packet identifier and topic filters.
     Unsubscribe(u16, Vec<&'a [u8]>),
-    /// The server's answer.
+    /// UNSUBACK: packet identifier.
     UnsubAck(u16),
-    /// A client asks whether the server is still there.
+    /// PINGREQ.
     PingReq,
-    /// The server's answer.
+    /// PINGRESP.
     PingResp,
-    /// A client leaves.
+    /// DISCONNECT.
     Disconnect,
-    /// Something that is not looked at.
+    /// A packet of another type, which is not parsed.
     Other,
 }
 
-/// The topics of wishes.
+/// The topic filters of subscriptions.
 #[derive(Clone, Copy, Debug)]
 pub struct Topics<'a>(pub &'a [(&'a [u8], u8)]);
 
@@ -52,46 +52,46 @@ impl Arg for Topics<'_> {
     }
 }
 
-/// The qualities of wishes.
+/// The QoS levels of subscriptions.
 #[derive(Clone, Copy, Debug)]
-pub struct Qualities<'a>(pub &'a [(&'a [u8], u8)]);
+pub struct QosLevels<'a>(pub &'a [(&'a [u8], u8)]);
 
-impl Arg for Qualities<'_> {
+impl Arg for QosLevels<'_> {
     const TYPE: Type = Type::Vector(&Type::Count);
 
     fn pack(&self, to: &mut Packer<'_>) {
         to.list(self.0.len());
-        self.0.iter().for_each(|(_, quality)| u64::from(*quality).pack(to));
+        self.0.iter().for_each(|(_, qos)| u64::from(*qos).pack(to));
     }
 }
 
-/// Steps of delivering a message.
+/// Kinds of acknowledgement of PUBLISH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// PUBACK: arrived (quality 1).
+    /// PUBACK: received (QoS 1).
     Ack,
-    /// PUBREC: arrived (quality 2).
+    /// PUBREC: received (QoS 2, first step).
     Rec,
-    /// PUBREL: may be forgotten.
+    /// PUBREL: the identifier may be released (QoS 2, second step).
     Rel,
-    /// PUBCOMP: is forgotten.
+    /// PUBCOMP: the identifier is released (QoS 2, third step).
     Comp,
 }
 
 /// CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connect<'a> {
-    /// Name of the protocol: `MQTT`, earlier `MQIsdp`.
+    /// Protocol name: `MQTT`, in earlier versions `MQIsdp`.
     pub protocol: &'a [u8],
-    /// Its version.
+    /// Protocol level.
     pub version: u8,
-    /// The client's name.
+    /// Client identifier.
     pub client_id: &'a [u8],
     /// Flags (MQTT 3.1.1 §3.1.2.3).
     pub flags: u8,
-    /// Seconds of silence that are allowed.
+    /// Keep alive, in seconds.
     pub keep_alive: u16,
-    /// Topic and text of the message to send should the client vanish.
+    /// Will: topic and payload of the message that the server publishes if the connection is lost.
     pub will: Option<(&'a [u8], &'a [u8])>,
     /// User name.
     pub user: Option<&'a [u8]>,
@@ -104,26 +104,26 @@ pub struct Connect<'a> {
 pub struct Publish<'a> {
     /// Whether the server keeps it for later subscribers.
     pub retain: bool,
-    /// Whether it was sent before.
-    pub again: bool,
-    /// Quality: 0 at most once, 1 at least once, 2 exactly once.
-    pub quality: u8,
+    /// Whether it is a retransmission (DUP flag).
+    pub dup: bool,
+    /// QoS: 0 at most once, 1 at least once, 2 exactly once.
+    pub qos: u8,
     /// Topic.
     pub topic: &'a [u8],
-    /// Number; 0 for quality 0.
+    /// Packet identifier; 0 for QoS 0.
     pub number: u16,
-    /// Text.
+    /// Payload.
     pub payload: &'a [u8],
 }
 
-/// Why a chunk is no packet.
+/// Why a chunk is not an MQTT packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// The length takes more than four bytes.
     LengthTooLong,
     /// The length takes four bytes, which Zeek does not accept.
     LengthTooLarge,
-    /// It ends too early.
+    /// The packet ends before its last field.
     Short(OutOfBound),
 }
 
@@ -143,17 +143,17 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Most topics of one packet that are looked at.
+/// Maximum number of topic filters of one packet that are parsed.
 const MAX_TOPICS: usize = 1000;
 
 impl<'a> Packet<'a> {
-    /// Parses the packet at the front of a chunk.
+    /// Parses the packet that begins the chunk.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
         let mut pdu = Record::new("MQTT_PDU", data);
         let first = pdu.upto("fixed_header", 1)?[0];
         let mut length = 0usize;
         let mut digits = 0;
-        // A length that the chunk truncates is read as far as available.
+        // A length that is truncated by the end of the chunk is decoded from the available bytes.
         while let Some(digit) = pdu.rest().first() {
             if digits < 4 {
                 length |= usize::from(digit & 0x7f) << (7 * digits);
@@ -185,12 +185,12 @@ fn body_of(first: u8, body: &[u8]) -> Result<Packet<'_>, OutOfBound> {
         }
         3 => {
             let mut r = Record::new("MQTT_publish", body);
-            let quality = first >> 1 & 3;
+            let qos = first >> 1 & 3;
             let topic = string(&mut r)?;
-            let number = if quality == 0 { 0 } else { number(r.upto("msg_id", 2)?) };
+            let number = if qos == 0 { 0 } else { number(r.upto("msg_id", 2)?) };
             let payload = r.rest();
-            let (retain, again) = (first & 1 != 0, first & 8 != 0);
-            Packet::Publish(Publish { retain, again, quality, topic, number, payload })
+            let (retain, dup) = (first & 1 != 0, first & 8 != 0);
+            Packet::Publish(Publish { retain, dup, qos, topic, number, payload })
         }
         4 => delivery(Step::Ack, "MQTT_puback")?,
         5 => delivery(Step::Rec, "MQTT_pubrec")?,
@@ -279,9 +279,9 @@ mod tests {
         assert_eq!(
             Packet::parse(b"\x33\x08\0\x01t\0\x07abc and more"),
             Ok(Packet::Publish(Publish {
-                again: false,
+                dup: false,
                 retain: true,
-                quality: 1,
+                qos: 1,
                 topic: b"t",
                 number: 7,
                 payload: b"abc",
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(error(b"\x82\x05\0\x01\0\x01a"), e);
         let e = "out_of_bound: MQTT_connect:keep_alive: 6 > 4";
         assert_eq!(error(b"\x10\x04\0\0\x04\x06"), e);
-        // Without a length there is nothing more.
+        // Without a length, nothing further is parsed.
         assert_eq!(Packet::parse(b"\xf0"), Ok(Packet::Other));
         assert_eq!(error(b"\x30"), "out_of_bound: MQTT_string:len: 2 > 0");
     }

@@ -1,9 +1,9 @@
-//! MQTT, versions 3.1 to 5.0 as far as they are alike (OASIS MQTT 3.1.1).
+//! MQTT, the common subset of versions 3.1 to 5.0 (OASIS MQTT 3.1.1).
 //!
-//! As in Zeek, each chunk of the stream is taken for one packet ([`message`]). A CONNECT or
-//! PUBLISH confirms the protocol. Rows: mqtt_connect.log with the answer to a CONNECT,
-//! mqtt_subscribe.log with the answer to a SUBSCRIBE or UNSUBSCRIBE, mqtt_publish.log when the
-//! delivery of a message is complete, or was not in time.
+//! As in Zeek, each chunk of the stream is parsed as one packet ([`message`]). A CONNECT or PUBLISH
+//! confirms the protocol. Rows: mqtt_connect.log with the CONNACK, mqtt_subscribe.log with the
+//! SUBACK or UNSUBACK, mqtt_publish.log when the delivery of a message is complete or failed to
+//! complete in time.
 
 mod analyzer;
 mod detect;
@@ -23,7 +23,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[1883]),

@@ -11,7 +11,7 @@ use gannet_log::Vector;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::support::limit_reached;
 
@@ -22,19 +22,19 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Name of the protocol.
         proto_name: Option<&'a [u8]> = "proto_name",
-        /// Its version.
+        /// Protocol version.
         proto_version: Option<Version> = "proto_version",
-        /// The client's name.
+        /// Client identifier.
         client_id: Option<&'a [u8]> = "client_id",
-        /// The server's answer.
+        /// The server's return code.
         connect_status: Status = "connect_status",
-        /// Topic of the client's last will message.
+        /// Topic of the client's will.
         will_topic: Option<&'a [u8]> = "will_topic",
-        /// Its text.
+        /// Payload of the will.
         will_payload: Option<&'a [u8]> = "will_payload",
     }
 }
@@ -42,11 +42,11 @@ gannet_log::row! {
 gannet_log::row! {
     /// One row for each subscription, or its end.
     pub struct SubscribeRow<'a> = "mqtt_subscribe" {
-        /// When it was asked for.
+        /// Time of the request.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Whether it starts or ends the subscription.
         action: Enum = "action",
@@ -68,14 +68,14 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Whether the client sent it.
         from_client: bool = "from_client",
         /// Whether the server keeps it for later subscribers.
         retain: bool = "retain",
         /// Quality of service.
-        qos: Quality = "qos",
+        qos: Qos = "qos",
         /// Status of its delivery.
         status: &'static str = "status",
         /// Topic.
@@ -106,7 +106,7 @@ macro_rules! named {
     };
 }
 
-/// A version, written as its name.
+/// A protocol version, written by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Version(u64);
 
@@ -118,20 +118,21 @@ impl Value for Version {
             3 => e.plain(b"3.1"),
             4 => e.plain(b"3.1.1"),
             5 => e.plain(b"5.0"),
-            // Signed at first and then a count: that is how Zeek has the high bit of a bridge.
+            // The level is a signed byte that Zeek converts to an unsigned count, so a bridge's
+            // high bit is sign-extended.
             n => e.plain(format!("unknown-version-{}", i64::from(n as i8) as u64).as_bytes()),
         }
     }
 }
 
 named! {
-    /// A quality of delivery, in words.
-    Quality, "unknown-qos-level",
+    /// A QoS, in words.
+    Qos, "unknown-qos-level",
     0 => "at most once", 1 => "at least once", 2 => "exactly once"
 }
 
 named! {
-    /// The answer to a CONNECT, in words.
+    /// A return code of CONNACK, in words.
     Status, "unknown-return-code",
     0 => "Connection Accepted",
     1 => "Refused: unacceptable protocol version",
@@ -141,13 +142,13 @@ named! {
     5 => "Refused: not authorized"
 }
 
-/// The source of their weirds.
+/// Source of this analyzer's weirds.
 const SOURCE: Option<&str> = Some("MQTT");
 
-/// The rows of a connection.
+/// State of the rows of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// When the first packet that counts was seen.
+    /// Time of the first packet that counts.
     since: Option<Time>,
     connect: Connect,
     publish: BTreeMap<u16, Delivery>,
@@ -167,7 +168,7 @@ struct Delivery {
     ts: Time,
     is_orig: bool,
     retain: bool,
-    quality: u64,
+    qos: u64,
     topic: Vec<u8>,
     payload: Vec<u8>,
     len: u64,
@@ -179,24 +180,25 @@ struct Delivery {
 struct Subscription {
     ts: Time,
     topics: Vec<Vec<u8>>,
-    /// Unset for the end of subscriptions.
-    qualities: Option<Vec<u8>>,
+    /// `None` for UNSUBSCRIBE.
+    qos_levels: Option<Vec<u8>>,
 }
 
 impl Rows {
-    /// A packet that counts.
-    fn count(&mut self, cx: &Context<'_>) {
+    /// Notes a packet that counts.
+    fn note_time(&mut self, cx: &Context<'_>) {
         self.since.get_or_insert(cx.now);
     }
 
-    /// A message is delivered if it meets the condition: its row is written.
+    /// Updates the delivery with this packet identifier. If `is_done` returns true for it, it is
+    /// complete and its row is written.
     fn step(
         &mut self,
         cx: &mut Context<'_>,
         number: u16,
         is_done: impl FnOnce(&mut Delivery) -> bool,
     ) {
-        self.count(cx);
+        self.note_time(cx);
         let Some(delivery) = self.publish.get_mut(&number) else { return };
         if is_done(delivery) {
             delivery.write(cx);
@@ -204,7 +206,7 @@ impl Rows {
         }
     }
 
-    fn asked(&mut self, cx: &mut Context<'_>, number: u16, s: Subscription) {
+    fn subscribe_requested(&mut self, cx: &mut Context<'_>, number: u16, s: Subscription) {
         if self.subscribe.len() < cx.env.pending.of(Tag::Mqtt)
             || self.subscribe.contains_key(&number)
         {
@@ -216,17 +218,17 @@ impl Rows {
         }
     }
 
-    fn answered(&mut self, cx: &mut Context<'_>, number: u16, granted: Option<u64>) {
-        self.count(cx);
+    fn subscribe_acknowledged(&mut self, cx: &mut Context<'_>, number: u16, granted: Option<u64>) {
+        self.note_time(cx);
         if let Some(s) = self.subscribe.remove(&number) {
             s.write(cx, granted, true);
         }
     }
 }
 
-impl Hear<MqttConnect<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttConnect<'_>) {
-        self.count(cx);
+impl OnEvent<MqttConnect<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttConnect<'_>) {
+        self.note_time(cx);
         let msg = &event.msg;
         let will = msg.will_topic.zip(msg.will_msg);
         self.connect = Connect {
@@ -240,9 +242,9 @@ impl Hear<MqttConnect<'_>> for Rows {
     }
 }
 
-impl Hear<MqttConnack> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttConnack) {
-        self.count(cx);
+impl OnEvent<MqttConnack> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttConnack) {
+        self.note_time(cx);
         let c = &self.connect;
         cx.log(&ConnectRow {
             ts: self.since.unwrap_or(cx.now),
@@ -258,15 +260,15 @@ impl Hear<MqttConnack> for Rows {
     }
 }
 
-impl Hear<MqttPublish<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPublish<'_>) {
-        self.count(cx);
+impl OnEvent<MqttPublish<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPublish<'_>) {
+        self.note_time(cx);
         let (number, msg) = (event.msg_id, &event.msg);
         let delivery = Delivery {
             ts: cx.now,
             is_orig: event.is_orig,
             retain: msg.retain,
-            quality: msg.qos,
+            qos: msg.qos,
             topic: msg.topic.to_vec(),
             payload: msg.payload.to_vec(),
             len: msg.payload_len,
@@ -274,7 +276,7 @@ impl Hear<MqttPublish<'_>> for Rows {
             rel: false,
         };
         if msg.qos == 0 {
-            // It has no number, and so takes the place of one that has 0.
+            // A message of QoS 0 has no identifier, so it replaces a message with identifier 0.
             self.publish.remove(&0);
             delivery.write(cx);
         } else if self.publish.len() < cx.env.pending.of(Tag::Mqtt)
@@ -289,14 +291,14 @@ impl Hear<MqttPublish<'_>> for Rows {
     }
 }
 
-impl Hear<MqttPuback> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPuback) {
-        self.step(cx, event.msg_id, |delivery| delivery.quality == 1);
+impl OnEvent<MqttPuback> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPuback) {
+        self.step(cx, event.msg_id, |delivery| delivery.qos == 1);
     }
 }
 
-impl Hear<MqttPubrec> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubrec) {
+impl OnEvent<MqttPubrec> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPubrec) {
         self.step(cx, event.msg_id, |delivery| {
             delivery.rec = true;
             false
@@ -304,8 +306,8 @@ impl Hear<MqttPubrec> for Rows {
     }
 }
 
-impl Hear<MqttPubrel> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubrel) {
+impl OnEvent<MqttPubrel> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPubrel) {
         self.step(cx, event.msg_id, |delivery| {
             delivery.rel = true;
             false
@@ -313,40 +315,42 @@ impl Hear<MqttPubrel> for Rows {
     }
 }
 
-impl Hear<MqttPubcomp> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttPubcomp) {
-        self.step(cx, event.msg_id, |delivery| {
-            delivery.quality == 2 && delivery.rec && delivery.rel
-        });
+impl OnEvent<MqttPubcomp> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttPubcomp) {
+        self.step(cx, event.msg_id, |delivery| delivery.qos == 2 && delivery.rec && delivery.rel);
     }
 }
 
-impl Hear<MqttSubscribe<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttSubscribe<'_>) {
-        self.count(cx);
-        let qualities = Some(event.requested_qos.0.iter().map(|wish| wish.1).collect());
-        let topics = event.topics.0.iter().map(|wish| wish.0.to_vec()).collect();
-        self.asked(cx, event.msg_id, Subscription { ts: cx.now, topics, qualities });
+impl OnEvent<MqttSubscribe<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttSubscribe<'_>) {
+        self.note_time(cx);
+        let qos_levels = Some(event.requested_qos.0.iter().map(|(_, qos)| *qos).collect());
+        let topics = event.topics.0.iter().map(|(topic, _)| topic.to_vec()).collect();
+        self.subscribe_requested(cx, event.msg_id, Subscription { ts: cx.now, topics, qos_levels });
     }
 }
 
-impl Hear<MqttUnsubscribe<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttUnsubscribe<'_>) {
-        self.count(cx);
+impl OnEvent<MqttUnsubscribe<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttUnsubscribe<'_>) {
+        self.note_time(cx);
         let topics = event.topics.iter().map(|topic| topic.to_vec()).collect();
-        self.asked(cx, event.msg_id, Subscription { ts: cx.now, topics, qualities: None });
+        self.subscribe_requested(
+            cx,
+            event.msg_id,
+            Subscription { ts: cx.now, topics, qos_levels: None },
+        );
     }
 }
 
-impl Hear<MqttSuback> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttSuback) {
-        self.answered(cx, event.msg_id, Some(event.granted_qos));
+impl OnEvent<MqttSuback> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttSuback) {
+        self.subscribe_acknowledged(cx, event.msg_id, Some(event.granted_qos));
     }
 }
 
-impl Hear<MqttUnsuback> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MqttUnsuback) {
-        self.answered(cx, event.msg_id, None);
+impl OnEvent<MqttUnsuback> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MqttUnsuback) {
+        self.subscribe_acknowledged(cx, event.msg_id, None);
     }
 }
 
@@ -358,7 +362,7 @@ impl Delivery {
             id: cx.conn.id,
             from_client: self.is_orig,
             retain: self.retain,
-            qos: Quality(self.quality),
+            qos: Qos(self.qos),
             status: "ok",
             topic: &self.topic,
             payload: &self.payload,
@@ -369,14 +373,15 @@ impl Delivery {
 
 impl Subscription {
     fn write(&self, cx: &mut Context<'_>, granted: Option<u64>, ack: bool) {
-        let action = if self.qualities.is_some() { "MQTT::SUBSCRIBE" } else { "MQTT::UNSUBSCRIBE" };
+        let action =
+            if self.qos_levels.is_some() { "MQTT::SUBSCRIBE" } else { "MQTT::UNSUBSCRIBE" };
         cx.log(&SubscribeRow {
             ts: self.ts,
             uid: cx.conn.uid,
             id: cx.conn.id,
             action: Enum(action),
             topics: Vector(self.topics.iter().map(|t| &t[..]).collect()),
-            qos_levels: self.qualities.clone().map(Vector),
+            qos_levels: self.qos_levels.clone().map(Vector),
             granted_qos_level: granted,
             ack,
         });

@@ -26,10 +26,10 @@ use crate::support::Bytes;
 use crate::support::Frames;
 use crate::support::RecordFault;
 
-/// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
+/// Maximum number of bytes of a packet that are parsed; the rest of a longer packet is skipped.
 const MAX_PACKET: usize = 256 << 10;
 
-/// The server's next packet, after the login.
+/// Kind of the server's next packet, after the login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
     Nothing,
@@ -49,7 +49,7 @@ pub struct Analyzer {
     /// The server's last sequence number.
     sequence: u8,
     logged_in: bool,
-    /// The client's next packet is more of its login.
+    /// The client's next packet continues the login.
     more_login: bool,
     expect: Expect,
     columns: u32,
@@ -57,12 +57,12 @@ pub struct Analyzer {
     capabilities: u32,
     server_query_attributes: bool,
     rows: Rows,
-    /// TLS has begun, or bytes are missing: nothing further can be read.
-    blind: bool,
+    /// TLS has begun, or bytes are missing: later data cannot be parsed.
+    is_opaque: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             frames: [Frames::new(MAX_PACKET), Frames::new(MAX_PACKET)],
@@ -76,7 +76,7 @@ impl Analyzer {
             capabilities: 0,
             server_query_attributes: false,
             rows: Rows::default(),
-            blind: false,
+            is_opaque: false,
         }
     }
 
@@ -132,7 +132,7 @@ impl Analyzer {
         self.capabilities = login.capabilities;
         cx.confirm(Tag::Mysql);
         let Some(user) = login.user else {
-            self.blind = true;
+            self.is_opaque = true;
             cx.start(Tag::Ssl, Replay::default());
             cx.raise(|c| MysqlSslRequest { c });
             return Ok(());
@@ -160,8 +160,8 @@ impl Analyzer {
                 Ok(())
             }
             0xff => {
-                let words = message::error(&mut b)?;
-                self.error(cx, words);
+                let error = message::error(&mut b)?;
+                self.error(cx, error);
                 Ok(())
             }
             index => Err(RecordFault::Case { record: RECORD, index: index.into() }),
@@ -204,8 +204,8 @@ impl Analyzer {
                     0x00 => self.ok(cx, &mut b)?,
                     0xfe => self.end(cx, &mut b)?,
                     0xff => {
-                        let words = message::error(&mut b)?;
-                        self.error(cx, words);
+                        let error = message::error(&mut b)?;
+                        self.error(cx, error);
                     }
                     _ => {}
                 }
@@ -213,8 +213,8 @@ impl Analyzer {
             Expect::ColumnCount => match message::first(&mut b, "ColumnCountMeta", "byte")? {
                 0x00 => self.ok(cx, &mut b)?,
                 0xff => {
-                    let words = message::error(&mut b)?;
-                    self.error(cx, words);
+                    let error = message::error(&mut b)?;
+                    self.error(cx, error);
                 }
                 first => {
                     self.columns = message::number_after(first, &mut b)? as u32;
@@ -241,7 +241,7 @@ impl Analyzer {
                 }
                 message::end_of_columns(&mut b)?;
                 cx.report(&mut self.rows, |c| MysqlEof { c, is_intermediate: true });
-                self.enter();
+                self.begin_commands();
                 self.expect = Expect::Rows;
             }
             Expect::Rows => self.rows(cx, &mut b, length)?,
@@ -285,7 +285,7 @@ impl Analyzer {
     fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), RecordFault> {
         let rows = message::ok(b)?;
         cx.report(&mut self.rows, |c| MysqlOk { c, affected_rows: rows });
-        self.enter();
+        self.begin_commands();
         Ok(())
     }
 
@@ -296,12 +296,12 @@ impl Analyzer {
     }
 
     fn error(&mut self, cx: &mut Context<'_>, error: message::Error<'_>) {
-        cx.report(&mut self.rows, |c| MysqlError { c, code: error.code, msg: error.words });
-        self.enter();
+        cx.report(&mut self.rows, |c| MysqlError { c, code: error.code, msg: error.message });
+        self.begin_commands();
     }
 
-    /// From here on the client sends commands.
-    fn enter(&mut self) {
+    /// Starts the command phase.
+    fn begin_commands(&mut self) {
         self.logged_in = true;
         self.more_login = false;
     }
@@ -321,7 +321,7 @@ impl Analyze for Analyzer {
         }
         let mut rest = data;
         let mut frames = std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_PACKET));
-        while !self.blind
+        while !self.is_opaque
             && let Some(frame) = frames.next(&mut rest, message::length)
         {
             let cut = frame.len() < message::length(frame);
@@ -337,7 +337,7 @@ impl Analyze for Analyzer {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        self.blind = true;
+        self.is_opaque = true;
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
@@ -408,12 +408,12 @@ mod tests {
         assert!(h.confirmed(Tag::Mysql));
         assert!(!h.violated(Tag::Mysql));
         let rows = h.rows("mysql");
-        let told: Vec<_> = rows
+        let reported: Vec<_> = rows
             .iter()
             .map(|r| (&*r["cmd"], &*r["arg"], &*r["success"], &*r["rows"], &*r["response"]))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("login", "root", "T", "2", "-"),
                 ("query", "update x", "T", "2", "-"),

@@ -11,9 +11,9 @@ gannet_event::events! {
     pub struct MysqlCommandRequest<'a> = "mysql_command_request" {
         /// The connection.
         c: Connection = "c",
-        /// Its number.
+        /// Command code.
         command: u64 = "command",
-        /// Its argument.
+        /// Argument of the command.
         arg: &'a [u8] = "arg",
     }
 
@@ -21,7 +21,7 @@ gannet_event::events! {
     pub struct MysqlChangeUser<'a> = "mysql_change_user" {
         /// The connection.
         c: Connection = "c",
-        /// The user.
+        /// User name.
         username: &'a [u8] = "username",
     }
 
@@ -29,9 +29,9 @@ gannet_event::events! {
     pub struct MysqlError<'a> = "mysql_error" {
         /// The connection.
         c: Connection = "c",
-        /// Its number.
+        /// Error code.
         code: u16 = "code",
-        /// What went wrong.
+        /// Error message.
         msg: &'a [u8] = "msg",
     }
 
@@ -39,11 +39,11 @@ gannet_event::events! {
     pub struct MysqlOk = "mysql_ok" {
         /// The connection.
         c: Connection = "c",
-        /// Rows that changed.
+        /// Number of rows that changed.
         affected_rows: u64 = "affected_rows",
     }
 
-    /// A server ends columns or rows.
+    /// A server ends a list of columns or rows (EOF).
     pub struct MysqlEof = "mysql_eof" {
         /// The connection.
         c: Connection = "c",
@@ -51,15 +51,15 @@ gannet_event::events! {
         is_intermediate: bool = "is_intermediate",
     }
 
-    /// A server greets.
+    /// A server sends its greeting.
     pub struct MysqlServerVersion<'a> = "mysql_server_version", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Its version.
+        /// The server's version string.
         ver: &'a [u8] = "ver",
     }
 
-    /// A client begins TLS.
+    /// A client requests TLS.
     pub struct MysqlSslRequest = "mysql_ssl_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -69,7 +69,7 @@ gannet_event::events! {
     pub struct MysqlHandshake<'a> = "mysql_handshake" {
         /// The connection.
         c: Connection = "c",
-        /// The user.
+        /// User name.
         username: &'a [u8] = "username",
     }
 
@@ -81,7 +81,7 @@ gannet_event::events! {
         row: Vec<&'a [u8]> = "row",
     }
 
-    /// A side names the plugin that authenticates the user, with data for it.
+    /// A side names its authentication plugin, with data for the plugin.
     pub struct MysqlAuthPlugin<'a> = "mysql_auth_plugin", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -89,27 +89,27 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Name of the plugin; empty if the client leaves it out.
         name: &'a [u8] = "name",
-        /// Data: a challenge of the server, or the client's answer.
+        /// The server's challenge, or the client's response to it.
         data: Cow<'a, [u8]> = "data",
     }
 
-    /// A server asks the client to use another plugin for authentication.
+    /// A server requests another authentication plugin.
     pub struct MysqlAuthSwitchRequest<'a> = "mysql_auth_switch_request", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Name of the plugin.
         name: &'a [u8] = "name",
-        /// Data for it.
+        /// Data for the plugin.
         data: &'a [u8] = "data",
     }
 
-    /// More data of the plugin that authenticates the user.
+    /// More data of the authentication plugin.
     pub struct MysqlAuthMoreData<'a> = "mysql_auth_more_data", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the client sent it.
         is_orig: bool = "is_orig",
-        /// Data.
+        /// Data of the plugin.
         data: &'a [u8] = "data",
     }
 }

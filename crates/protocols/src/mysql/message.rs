@@ -1,4 +1,4 @@
-//! Pieces of packets. Numbers are little-endian.
+//! Parts of packets. Integers are little-endian.
 
 use crate::support::Bytes;
 use crate::support::OutOfBound;
@@ -7,28 +7,28 @@ use crate::support::RecordFault;
 
 type Result<T> = std::result::Result<T, RecordFault>;
 
-/// Bytes of a packet's header: length in three bytes, sequence number.
+/// Length of a packet's header, in bytes: payload length in three bytes, sequence number.
 pub const HEADER: usize = 4;
 
-/// Client's and server's abilities (Capabilities Flags).
+/// Capability flags of client and server (Capabilities Flags).
 pub mod capability {
-    /// The login names a database.
+    /// The handshake response names a database.
     pub const CONNECT_WITH_DB: u32 = 1 << 3;
-    /// TLS is asked for.
+    /// The client requests TLS.
     pub const SSL: u32 = 1 << 11;
-    /// The login names its method.
+    /// The handshake response names its authentication plugin.
     pub const PLUGIN_AUTH: u32 = 1 << 19;
-    /// The login contains attributes of the client.
+    /// The handshake response contains connection attributes.
     pub const CONNECT_ATTRS: u32 = 1 << 20;
-    /// Results end with OK in place of EOF.
+    /// Result sets end with OK instead of EOF.
     pub const DEPRECATE_EOF: u32 = 1 << 24;
-    /// The login contains a compression level.
+    /// The handshake response contains a zstd compression level.
     pub const ZSTD: u32 = 1 << 26;
     /// Queries carry attributes.
     pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 }
 
-/// How long the packet is that begins here; how much is needed to tell it.
+/// Length of the packet that `d` begins with, or the number of bytes needed to determine it.
 pub fn length(d: &[u8]) -> usize {
     match d {
         [a, b, c, _, ..] => HEADER + u32::from_le_bytes([*a, *b, *c, 0]) as usize,
@@ -36,18 +36,18 @@ pub fn length(d: &[u8]) -> usize {
     }
 }
 
-/// The only byte of a record's first field.
+/// Reads the only byte of a record's first field.
 pub fn first(b: &mut Bytes<'_>, record: &'static str, field: &'static str) -> Result<u8> {
     Ok(RecordBounds::new(record, b).part(b, field, 1)?[0])
 }
 
-/// A number of one, three, four or nine bytes (Length-Encoded Integer).
+/// Reads an integer of one, three, four or nine bytes (Length-Encoded Integer).
 pub fn number(b: &mut Bytes<'_>) -> Result<u64> {
     let first = first(b, "LengthEncodedInteger", "length")?;
     number_after(first, b)
 }
 
-/// The same when its first byte was read.
+/// Like [`number`], after its first byte was read.
 pub fn number_after(first: u8, b: &mut Bytes<'_>) -> Result<u64> {
     let within = RecordBounds::new("LengthEncodedIntegerLookahead", b);
     let bytes = match first {
@@ -60,7 +60,7 @@ pub fn number_after(first: u8, b: &mut Bytes<'_>) -> Result<u64> {
     Ok(bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))
 }
 
-/// A length and as many bytes (Length-Encoded String).
+/// Reads a length and as many bytes (Length-Encoded String).
 pub fn string<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     let within = RecordBounds::new("LengthEncodedString", b);
     let n = number(b)?;
@@ -73,32 +73,32 @@ fn string_after<'a>(first: u8, b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     Ok(within.part(b, "val", n)?)
 }
 
-/// Text up to a zero, which is taken off.
+/// Reads text up to a zero byte, which is consumed and not returned.
 pub fn text<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
-    let n = memchr::memchr(0, b.0).ok_or(RecordFault::Words)?;
+    let n = memchr::memchr(0, b.0).ok_or(RecordFault::Syntax)?;
     let (text, rest) = b.0.split_at(n);
     b.0 = rest.get(1..).unwrap_or_default();
     Ok(text)
 }
 
-/// A plugin for authentication: its name and its data.
+/// An authentication plugin: its name and its data.
 pub type Plugin<'a, const PARTS: usize> = (&'a [u8], [&'a [u8]; PARTS]);
 
-/// The server's greeting.
+/// The server's greeting (initial handshake packet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting<'a> {
     /// Version 9 or 10.
     Version {
         /// The version.
         version: u8,
-        /// The server's own version, in words.
+        /// The server's version string.
         server: &'a [u8],
         /// Whether queries may carry attributes.
         query_attributes: bool,
-        /// Plugin for authentication with both parts of its data, if it is named.
+        /// Authentication plugin with both parts of its data, if named.
         plugin: Option<Plugin<'a, 2>>,
     },
-    /// No greeting: an error.
+    /// An error packet instead of a greeting.
     Error(Error<'a>),
 }
 
@@ -141,14 +141,14 @@ impl<'a> Greeting<'a> {
     }
 }
 
-/// A client's login.
+/// A client's login (handshake response packet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Login<'a> {
     /// The client's capabilities.
     pub capabilities: u32,
     /// User name. `None` if TLS is requested first.
     pub user: Option<&'a [u8]>,
-    /// Plugin for authentication, whose name may be left out, if the client has some.
+    /// Authentication plugin, whose name may be missing, if the client supports plugins.
     pub plugin: Option<Plugin<'a, 1>>,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Login<'a> {
                 }
                 let mut plugin = None;
                 if capabilities & capability::PLUGIN_AUTH != 0 {
-                    // May be left out, zero and all.
+                    // The name may be missing, including its zero byte.
                     plugin = Some((text(b).unwrap_or_default(), [password]));
                 }
                 if capabilities & capability::CONNECT_ATTRS != 0 {
@@ -201,7 +201,7 @@ impl<'a> Login<'a> {
     }
 }
 
-/// Attributes of a client: names and values.
+/// Skips the connection attributes of a client: names and values.
 fn attributes(b: &mut Bytes<'_>) -> Result<()> {
     const RECORD: &str = "Handshake_Connection_Attributes";
     let have = b.0.len();
@@ -218,17 +218,17 @@ fn attributes(b: &mut Bytes<'_>) -> Result<()> {
 /// A command to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
-    /// Which.
+    /// Command code.
     pub code: u8,
-    /// The argument; for a change of user the user name.
+    /// The argument; for COM_CHANGE_USER, the user name.
     pub arg: &'a [u8],
-    /// Plugin for authentication of a change of user.
+    /// Authentication plugin of COM_CHANGE_USER.
     pub plugin: Option<Plugin<'a, 1>>,
 }
 
-/// `COM_QUERY`.
+/// Code of `COM_QUERY`.
 pub const QUERY: u8 = 3;
-/// `COM_CHANGE_USER`.
+/// Code of `COM_CHANGE_USER`.
 pub const CHANGE_USER: u8 = 0x11;
 
 impl<'a> Command<'a> {
@@ -262,7 +262,7 @@ impl<'a> Command<'a> {
 }
 
 fn skip_query_attributes(b: &mut Bytes<'_>) -> Result<()> {
-    // Zeek takes it for a signed number of 32 bits.
+    // Zeek reads it as a signed 32-bit integer.
     let count = number(b)? as i32;
     number(b)?;
     let Ok(count @ 1..) = u32::try_from(count) else { return Ok(()) };
@@ -276,12 +276,12 @@ fn skip_query_attributes(b: &mut Bytes<'_>) -> Result<()> {
     }
     let mut types = Vec::new();
     for _ in 0..count {
-        // Each takes three bytes at least, so this ends with the packet.
+        // Each type takes at least three bytes, so the loop ends with the packet.
         types.push(RecordBounds::new("AttributeTypeAndName", b).part(b, "unsigned_flag", 2)?[0]);
         string(b)?;
     }
     for (i, ty) in types.iter().enumerate() {
-        // Values that are missing are not missed.
+        // Missing values are not an error.
         if b.is_empty() {
             break;
         }
@@ -293,7 +293,7 @@ fn skip_query_attributes(b: &mut Bytes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A value in binary form (Binary Protocol Value).
+/// Skips a value in binary form (Binary Protocol Value).
 fn skip_value(ty: u8, b: &mut Bytes<'_>) -> Result<()> {
     let (field, size) = match ty {
         0x00 => return number(b).map(drop),
@@ -340,7 +340,7 @@ fn skip_time(b: &mut Bytes<'_>) -> Result<()> {
         return Err(RecordFault::Value("BinaryTime:len"));
     }
     if n > 0 {
-        // The sign comes first.
+        // The sign is the first byte.
         let time = RecordBounds::new("DurationTime", b).part(b, "", 8)?;
         if time[0] > 1 {
             return Err(RecordFault::Value("DurationTime:is_negative"));
@@ -352,42 +352,42 @@ fn skip_time(b: &mut Bytes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The count of rows in an OK packet, after its first byte. It counts as 32 bits.
+/// The number of affected rows in an OK packet, after its first byte, truncated to 32 bits.
 pub fn ok(b: &mut Bytes<'_>) -> Result<u64> {
     number(b).map(|n| u64::from(n as u32))
 }
 
-/// What an error packet says.
+/// Contents of an error packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error<'a> {
-    /// Number of the error.
+    /// Error code.
     pub code: u16,
-    /// What went wrong.
-    pub words: &'a [u8],
+    /// Error message.
+    pub message: &'a [u8],
 }
 
-/// An error packet, after its first byte.
+/// Parses an error packet, after its first byte.
 pub fn error<'a>(b: &mut Bytes<'a>) -> Result<Error<'a>> {
     let within = RecordBounds::new("ERR_Packet", b);
     let code = within.part(b, "code", 2)?;
     let code = u16::from_le_bytes([code[0], code[1]]);
     within.part(b, "state", 6)?;
-    Ok(Error { code, words: b.rest() })
+    Ok(Error { code, message: b.rest() })
 }
 
-/// An end of results, after its first byte.
+/// Skips an EOF packet, after its first byte.
 pub fn end(b: &mut Bytes<'_>) -> Result<()> {
     RecordBounds::new("EOF_Packet", b).part(b, "", 4)?;
     Ok(())
 }
 
-/// An end of descriptions of columns.
+/// Skips the EOF packet after column definitions.
 pub fn end_of_columns(b: &mut Bytes<'_>) -> Result<()> {
     RecordBounds::new("EOF_Packet_With_Marker", b).part(b, "", 5)?;
     Ok(())
 }
 
-/// The description of a column whose first byte was read.
+/// Skips a column definition whose first byte was read.
 pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
     let within = RecordBounds::new("ColumnDefinition41", b);
     string_after(first, b)?;
@@ -399,15 +399,16 @@ pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A result row with this many columns, whose first byte was read: passes its fields to `see`.
+/// Parses a result row with this many columns, whose first byte was read, and passes its fields to
+/// `on_field`.
 pub fn row<'a>(
     first: u8,
     columns: u32,
     b: &mut Bytes<'a>,
-    mut see: impl FnMut(&'a [u8]),
+    mut on_field: impl FnMut(&'a [u8]),
 ) -> Result<()> {
     let whole = b.0.len();
-    see(string_after(first, b)?);
+    on_field(string_after(first, b)?);
     let short = |n, have| OutOfBound::new("ResultsetRow", "fields", n, have);
     let others = i64::from(columns.wrapping_sub(1) as i32);
     if others < 0 {
@@ -417,7 +418,7 @@ pub fn row<'a>(
         return Err(short(others, b.0.len()).into());
     }
     for _ in 0..others {
-        see(string(b)?);
+        on_field(string(b)?);
     }
     Ok(())
 }
@@ -426,15 +427,15 @@ pub fn row<'a>(
 mod tests {
     use super::*;
 
-    /// The error for invalid bytes.
-    fn said<T>(r: Result<T>) -> String {
+    /// The text of the error for invalid bytes.
+    fn error_text<T>(r: Result<T>) -> String {
         let e = r.err().map(|e| e.to_string()).unwrap_or_default();
         e.strip_prefix(crate::support::BINPAC).unwrap_or_default().to_owned()
     }
 
     #[test]
     fn what_is_wrong() {
-        let greeting = |d| said(Greeting::parse(d));
+        let greeting = |d| error_text(Greeting::parse(d));
         assert_eq!(greeting(b""), "out_of_bound: Initial_Handshake_Packet:version: 1 > 0");
         assert_eq!(greeting(b"\x0a8.0"), "string mismatch at -");
         assert_eq!(
@@ -443,23 +444,23 @@ mod tests {
         );
         assert_eq!(greeting(b"\xff\x69\x04#08"), "out_of_bound: ERR_Packet:state: 8 > 5");
         assert_eq!(
-            said(Login::parse(&[0; 31], 10)),
+            error_text(Login::parse(&[0; 31], 10)),
             "out_of_bound: Handshake_Response_Packet_v10:pad: 32 > 31"
         );
         assert_eq!(
-            said(Login::parse(b"", 0)),
+            error_text(Login::parse(b"", 0)),
             "invalid index for case: Handshake_Response_Packet: 0"
         );
-        let row = |columns| said(row(1, columns, &mut Bytes(b"a\x01b"), |_| ()));
+        let row = |columns| error_text(row(1, columns, &mut Bytes(b"a\x01b"), |_| ()));
         assert_eq!(row(2), "");
         assert_eq!(row(4), "out_of_bound: ResultsetRow:fields: 3 > 2");
         assert_eq!(row(3), "out_of_bound: LengthEncodedInteger:length: 1 > 0");
         assert_eq!(row(0), "out_of_bound: ResultsetRow:fields: -1 > 3");
         let column = b"ef\x01s\x01t\x01t\x01c\x01c\x0c\x3f\0\x04\0\0\0\x03\0\0\0\0";
-        let short = said(super::column(2, &mut Bytes(column)));
+        let short = error_text(super::column(2, &mut Bytes(column)));
         assert_eq!(short, "out_of_bound: ColumnDefinition41:filler: 25 > 24");
         assert_eq!(
-            said(end_of_columns(&mut Bytes(b"\xfe"))),
+            error_text(end_of_columns(&mut Bytes(b"\xfe"))),
             "out_of_bound: EOF_Packet_With_Marker: 5 > 1"
         );
     }
@@ -471,11 +472,14 @@ mod tests {
         assert_eq!(n(b"\xfc\x01\x02"), Ok(0x0201));
         assert_eq!(n(b"\xfd\x01\x02\x03"), Ok(0x03_0201));
         assert_eq!(n(b"\xfe\x01\0\0\0\0\0\0\0"), Ok(1));
-        assert_eq!(said(n(b"\xfc\x01")), "out_of_bound: LengthEncodedIntegerLookahead:i2: 2 > 1");
-        assert_eq!(said(n(b"\xfd\x01")), "out_of_bound: uint24le: 3 > 1");
+        assert_eq!(
+            error_text(n(b"\xfc\x01")),
+            "out_of_bound: LengthEncodedIntegerLookahead:i2: 2 > 1"
+        );
+        assert_eq!(error_text(n(b"\xfd\x01")), "out_of_bound: uint24le: 3 > 1");
         assert_eq!(string(&mut Bytes(b"\x02abc")), Ok(&b"ab"[..]));
         let long = string(&mut Bytes(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff"));
-        assert_eq!(said(long), "out_of_bound: LengthEncodedString:val: 8 > 9");
+        assert_eq!(error_text(long), "out_of_bound: LengthEncodedString:val: 8 > 9");
         assert_eq!(length(b"\x05\0\0\0"), 9);
     }
 
@@ -485,7 +489,7 @@ mod tests {
         g.extend_from_slice(&[1; 18]);
         g.extend_from_slice(b"\x08\x08\x15"); // attributes and plugins, scramble of 21
         g.extend_from_slice(&[0; 23]);
-        assert_eq!(Greeting::parse(&g), Err(RecordFault::Words), "plugin's name is missing");
+        assert_eq!(Greeting::parse(&g), Err(RecordFault::Syntax), "plugin's name is missing");
         g.extend_from_slice(b"native\0");
         let v = Greeting::Version {
             version: 10,
@@ -495,7 +499,7 @@ mod tests {
         };
         assert_eq!(Greeting::parse(&g), Ok(v));
         let e = b"\xff\x69\x04#08004Too many";
-        let error = Error { code: 1129, words: b"Too many" };
+        let error = Error { code: 1129, message: b"Too many" };
         assert_eq!(Greeting::parse(e), Ok(Greeting::Error(error)));
     }
 
@@ -506,7 +510,7 @@ mod tests {
         l.extend_from_slice(b"root\0\x01xdb\0\x04\x01a\x01b");
         let login = Login::parse(&l, 10).unwrap();
         assert_eq!(login.user, Some(&b"root"[..]));
-        let cut = said(Login::parse(&l[..l.len() - 1], 10));
+        let cut = error_text(Login::parse(&l[..l.len() - 1], 10));
         assert_eq!(cut, "out_of_bound: Handshake_Connection_Attributes: 5 > 4");
         let mut tls = vec![0, 0x08, 0, 0];
         tls.extend_from_slice(&[0; 28]);
@@ -524,10 +528,10 @@ mod tests {
         let time = b"\x03\x01\x01\0\x01\x0b\0\x01t\x08\x01\0\0\0\0\x01\x02\x03select 1";
         let mut odd = time.to_vec();
         assert_eq!(Command::parse(time, true, 0).map(|c| c.arg), Ok(&b"select 1"[..]));
-        odd[10] = 2; // a sign that is none
-        let sign = said(Command::parse(&odd, true, 0));
+        odd[10] = 2; // An invalid sign.
+        let sign = error_text(Command::parse(&odd, true, 0));
         assert_eq!(sign, "&enforce violation : DurationTime:is_negative");
-        // The values are missing, and so is the query.
+        // The attribute values and the query are missing.
         let c = Command::parse(&with[..13], true, 0);
         assert_eq!(c, Ok(Command { code: QUERY, arg: b"", plugin: None }));
         let c = Command::parse(b"\x11root\0\x01xdb\0\x21\0", false, 0);

@@ -1,12 +1,12 @@
 //! MySQL's client/server protocol, versions 9 and 10.
 //!
-//! The server greets, the client logs in (possibly after requesting TLS, which goes to the SSL
-//! analyzer), then the client sends commands and the server answers each. The parts of an answer
-//! depend on the command and on the earlier parts: [`message`] parses them, `analyzer.rs` knows
-//! which one is next. A client's login confirms the protocol.
+//! The server sends a greeting, the client logs in (possibly after requesting TLS, whose data the
+//! SSL analyzer receives), then the client sends commands and the server replies to each. The
+//! packets of a reply depend on the command and on the earlier packets: [`message`] parses them,
+//! `analyzer.rs` determines which one is next. A client's login confirms the protocol.
 //!
-//! Each login and each command makes a row of mysql.log when its outcome is known, or the next
-//! command comes, or the connection ends.
+//! Each login and each command makes a row of mysql.log when its outcome is known, or when the next
+//! command is sent or the connection ends.
 
 mod analyzer;
 pub mod events;
@@ -22,7 +22,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[1434, 3306]),

@@ -8,7 +8,7 @@ use gannet_log::Value;
 use super::events::*;
 use super::message;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
@@ -18,22 +18,22 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// The command.
         cmd: Command = "cmd",
         /// The argument of the command.
         arg: &'a [u8] = "arg",
-        /// Whether it succeeded.
+        /// Whether the command succeeded.
         success: Option<bool> = "success",
-        /// Rows that it changed.
+        /// Number of rows that changed.
         rows: Option<u64> = "rows",
         /// The server's error message.
         response: Option<&'a [u8]> = "response",
     }
 }
 
-/// A command, or the login, written as its name.
+/// A command, or the login, written by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The login.
@@ -91,7 +91,7 @@ impl Value for Command {
     }
 }
 
-/// `COM_QUIT`: gets no answer.
+/// Code of `COM_QUIT`, which gets no reply.
 const QUIT: u64 = 1;
 
 /// Writes a row for each command.
@@ -99,7 +99,7 @@ const QUIT: u64 = 1;
 pub(super) struct Rows(Option<Pending>);
 
 impl Rows {
-    /// The connection ends: the row of a command without an answer is written.
+    /// Writes the row of a command without a reply at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.outcome(cx, Outcome::Unknown);
     }
@@ -111,8 +111,8 @@ impl Rows {
     }
 }
 
-impl Hear<MysqlServerVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlServerVersion<'_>) {
+impl OnEvent<MysqlServerVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlServerVersion<'_>) {
         let (host, text) = (cx.conn.id.resp_h, event.ver);
         if !text.is_empty()
             && let Some(mut policy) = cx.env.policy()
@@ -125,8 +125,8 @@ impl Hear<MysqlServerVersion<'_>> for Rows {
     }
 }
 
-impl Hear<MysqlHandshake<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlHandshake<'_>) {
+impl OnEvent<MysqlHandshake<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlHandshake<'_>) {
         self.0.get_or_insert_with(|| Pending {
             ts: cx.now,
             cmd: Command::Login,
@@ -135,10 +135,10 @@ impl Hear<MysqlHandshake<'_>> for Rows {
     }
 }
 
-impl Hear<MysqlCommandRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlCommandRequest<'_>) {
+impl OnEvent<MysqlCommandRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlCommandRequest<'_>) {
         self.outcome(cx, Outcome::Unknown);
-        // The event of a changed user follows, and names that user.
+        // The event of COM_CHANGE_USER follows and names the user.
         let is_change = event.command == u64::from(message::CHANGE_USER);
         let arg = if is_change { b"" } else { event.arg.strip_suffix(b"\0").unwrap_or(event.arg) };
         let pending = Pending { ts: cx.now, cmd: Command::Code(event.command), arg: arg.to_vec() };
@@ -150,30 +150,30 @@ impl Hear<MysqlCommandRequest<'_>> for Rows {
     }
 }
 
-impl Hear<MysqlChangeUser<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &MysqlChangeUser<'_>) {
+impl OnEvent<MysqlChangeUser<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &MysqlChangeUser<'_>) {
         if let Some(pending) = &mut self.0 {
             pending.arg = event.username.to_vec();
         }
     }
 }
 
-impl Hear<MysqlOk> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlOk) {
+impl OnEvent<MysqlOk> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlOk) {
         self.outcome(cx, Outcome::Ok(event.affected_rows));
     }
 }
 
-impl Hear<MysqlEof> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlEof) {
+impl OnEvent<MysqlEof> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlEof) {
         if !event.is_intermediate {
             self.outcome(cx, Outcome::Ok(0));
         }
     }
 }
 
-impl Hear<MysqlError<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MysqlError<'_>) {
+impl OnEvent<MysqlError<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MysqlError<'_>) {
         self.outcome(cx, Outcome::Error(event.msg));
     }
 }
@@ -186,13 +186,13 @@ struct Pending {
     arg: Vec<u8>,
 }
 
-/// Result code.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug)]
 enum Outcome<'a> {
     Unknown,
-    /// Rows changed.
+    /// Number of rows that changed.
     Ok(u64),
-    /// The server's diagnostic text.
+    /// The server's error message.
     Error(&'a [u8]),
 }
 

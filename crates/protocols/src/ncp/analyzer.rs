@@ -10,33 +10,34 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// Most bytes of a frame, where scripts do not say so.
+/// Maximum length of a frame in bytes, unless scripts set `NCP::max_frame_size`.
 const MAX_FRAME: u64 = 65_536;
 
 /// The analyzer of one connection.
 #[derive(Default)]
 pub struct Analyzer {
     sides: [Side; 2],
-    /// Type of the last request's frame, and its function.
+    /// Type and function of the last request.
     request: (u16, u16),
 }
 
 #[derive(Default)]
 struct Side {
     frame: Vec<u8>,
-    /// Frames begin with a segment; `None` until there was data.
+    /// Whether frames begin only with a later segment, because the beginning of the connection was
+    /// missed; `None` until there is data.
     is_lost: Option<bool>,
-    /// Part of the stream is missing: as in Zeek, nothing more is read.
+    /// A part of the stream is missing: as in Zeek, nothing more is read.
     had_gap: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self::default()
     }
 
-    /// A whole frame.
+    /// Reports a complete frame.
     fn frame(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let Frame { kind: frame_type, length, body } = match Frame::parse(from.is_orig(), data) {
             Ok(frame) => frame,
@@ -67,33 +68,33 @@ impl Analyzer {
     }
 }
 
-/// What came of a segment.
-enum Filled {
-    /// A whole frame.
+/// Result of consuming bytes of a segment.
+enum Progress {
+    /// A complete frame.
     Frame(Vec<u8>),
-    /// The begin of one.
+    /// The beginning of a frame.
     Begin,
-    /// A frame has a length that no frame has, or that is over the limit.
+    /// The frame's length is invalid or exceeds the limit.
     Wrong,
 }
 
 impl Side {
-    /// Fills the frame with bytes of a segment, which these are taken off.
-    fn fill(&mut self, data: &mut &[u8], most: u64) -> Filled {
+    /// Appends bytes of a segment to the current frame and removes them from `data`.
+    fn fill(&mut self, data: &mut &[u8], max_len: u64) -> Progress {
         self.take(HEADER, data);
-        let Some(header) = self.frame.first_chunk() else { return Filled::Begin };
+        let Some(header) = self.frame.first_chunk() else { return Progress::Begin };
         let length = message::length(*header);
         let Some(length) = usize::try_from(length).ok().filter(|n| *n >= HEADER) else {
-            return Filled::Wrong;
+            return Progress::Wrong;
         };
-        if length as u64 > most.max(HEADER as u64) {
-            return Filled::Wrong;
+        if length as u64 > max_len.max(HEADER as u64) {
+            return Progress::Wrong;
         }
         self.take(length, data);
         if self.frame.len() < length {
-            return Filled::Begin;
+            return Progress::Begin;
         }
-        Filled::Frame(std::mem::take(&mut self.frame))
+        Progress::Frame(std::mem::take(&mut self.frame))
     }
 
     fn take(&mut self, upto: usize, data: &mut &[u8]) {
@@ -105,7 +106,7 @@ impl Side {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
-        let most = cx.env.setting("NCP::max_frame_size", MAX_FRAME);
+        let max_len = cx.env.setting("NCP::max_frame_size", MAX_FRAME);
         let states = cx.env.logs.events.transport().states;
         let side = &mut self.sides[from.index()];
         let is_established = || states[from.index()] == State::Established as u8;
@@ -121,13 +122,13 @@ impl Analyze for Analyzer {
         }
         while !data.is_empty() {
             let side = &mut self.sides[from.index()];
-            match side.fill(&mut data, most) {
-                Filled::Frame(frame) => self.frame(cx, from, &frame),
-                Filled::Begin => {}
-                Filled::Wrong => {
+            match side.fill(&mut data, max_len) {
+                Progress::Frame(frame) => self.frame(cx, from, &frame),
+                Progress::Begin => {}
+                Progress::Wrong => {
                     side.frame.clear();
                     side.is_lost = Some(true);
-                    // As in Zeek, the history of the weird's connection has the letter already.
+                    // As in Zeek, the weird's connection already has this letter in its history.
                     cx.conn.note_limit();
                     cx.weird("ncp_large_frame", "", Some("CONTENTS_NCP"));
                     return;
@@ -206,7 +207,7 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Resp, &REPLY[1..]);
         a.stream(&mut h.cx(), Dir::Resp, REPLY);
         assert_eq!(h.events().len(), 1);
-        // Behind a gap, nothing is read.
+        // Data after a gap is not read.
         a.gap(&mut h.cx(), Dir::Resp, 5);
         a.stream(&mut h.cx(), Dir::Resp, REPLY);
         a.stream(&mut h.cx(), Dir::Orig, &request(1));
@@ -221,7 +222,7 @@ mod tests {
             a.stream(&mut h.cx(), Dir::Orig, &wrong);
             assert_eq!(weirds(&h), ["ncp_large_frame"]);
             assert!(h.conn.history.as_bytes().contains(&b'X'));
-            // The next segment may begin with a frame.
+            // The next segment may begin a frame.
             a.stream(&mut h.cx(), Dir::Orig, &request(1)[1..]);
             a.stream(&mut h.cx(), Dir::Orig, &request(1));
             assert_eq!(h.events().len(), 1);

@@ -11,9 +11,9 @@ gannet_event::events! {
         c: Connection = "c",
         /// Type of the frame.
         frame_type: u16 = "frame_type",
-        /// Bytes behind the frame's header.
+        /// Number of bytes after the frame's header.
         length: u64 = "length",
-        /// The function; with the subfunction as its lower byte where it is 0x57.
+        /// Function code; for function 0x57 the low byte is the subfunction.
         func: u16 = "func",
     }
 
@@ -23,13 +23,13 @@ gannet_event::events! {
         c: Connection = "c",
         /// Type of the frame.
         frame_type: u16 = "frame_type",
-        /// Bytes behind the frame's header.
+        /// Number of bytes after the frame's header.
         length: u64 = "length",
         /// Type of the last request's frame; 0 if none was seen.
         req_frame: u16 = "req_frame",
         /// Function of the last request; 0 if none was seen.
         req_func: u16 = "req_func",
-        /// How it went; 0 if well.
+        /// Completion code; 0 is success.
         completion_code: u64 = "completion_code",
     }
 }

@@ -2,43 +2,44 @@
 
 use crate::support::OutOfBound;
 
-/// Bytes of the header of TCP: signature, and length with this header.
+/// Length of the header for TCP, in bytes: signature, and length including this header.
 pub(super) const HEADER: usize = 8;
 
-/// Bytes that requests have behind it: version, and size of the buffer for the reply.
+/// Length of the additional header of requests, in bytes: version, and size of the reply buffer.
 const REQUEST_HEADER: usize = 8;
 
-/// Bytes of the header of NCP: type, sequence, connection, task, and the connection's upper byte.
+/// Length of the NCP header, in bytes: type, sequence, connection, task, and the connection's high
+/// byte.
 const NCP_HEADER: usize = 6;
 
-/// The function with subfunctions of files and directories.
+/// Function code of file and directory services, which has subfunctions.
 const FILE_DIR: u8 = 0x57;
 
-/// Types that frames are known to have.
+/// Known frame types.
 const TYPES: [u16; 6] = [0x1111, 0x2222, 0x3333, 0x5555, 0x7777, 0x9999];
 
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its type.
+    /// Frame type.
     pub kind: u16,
-    /// Bytes behind its header.
+    /// Number of bytes after the header.
     pub length: usize,
-    /// What it is.
+    /// Contents of the frame.
     pub body: Body,
 }
 
 /// A request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// A request: its function.
+    /// A request: its function code.
     Request(u16),
-    /// A reply: how the request went.
+    /// A reply: its completion code.
     Reply(u8),
 }
 
 impl Frame {
-    /// Parses a frame with its headers, from the originator or not.
+    /// Parses a frame with its headers; `is_orig` says whether the originator sent it.
     pub fn parse(is_orig: bool, data: &[u8]) -> Result<Self, OutOfBound> {
         let short = |field, need, have| OutOfBound::new(field, "", need, have);
         let rest = data.get(HEADER..).unwrap_or_default();
@@ -67,7 +68,7 @@ impl Frame {
     }
 }
 
-/// The length of a frame, which its first bytes have.
+/// The length of a frame, from the header for TCP.
 pub(super) fn length(header: [u8; HEADER]) -> u32 {
     let [_, _, _, _, length @ ..] = header;
     u32::from_be_bytes(length)
@@ -75,15 +76,15 @@ pub(super) fn length(header: [u8; HEADER]) -> u32 {
 
 /// Whether a segment begins with a frame of a known type.
 pub(super) fn begins(is_orig: bool, data: &[u8]) -> bool {
-    let (at, least) = if is_orig { (HEADER + REQUEST_HEADER, 22) } else { (HEADER, 16) };
+    let (at, min_len) = if is_orig { (HEADER + REQUEST_HEADER, 22) } else { (HEADER, 16) };
     let kind = data.get(at..).and_then(|rest| rest.first_chunk());
-    data.len() >= least && kind.is_some_and(|kind| TYPES.contains(&u16::from_be_bytes(*kind)))
+    data.len() >= min_len && kind.is_some_and(|kind| TYPES.contains(&u16::from_be_bytes(*kind)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::said;
+    use crate::support::error_text;
     use proptest::prelude::*;
 
     const REQUEST: &[u8] = b"DmdT\0\0\0\x18\0\0\0\x01\0\0\0\x02\x22\x22\x01\x02\x03\x04\x57\x06";
@@ -97,9 +98,9 @@ mod tests {
         assert_eq!(function(&REQUEST[..22]), Ok(Body::Request(0)));
         let other = [&REQUEST[..22], b"\x42"].concat();
         assert_eq!(function(&other), Ok(Body::Request(0x42)));
-        let cut = said(function(&REQUEST[..21]).unwrap_err());
+        let cut = error_text(function(&REQUEST[..21]).unwrap_err());
         assert_eq!(cut, "out_of_bound: ncp_frame:conn_high: 6 > 5");
-        let cut = said(function(&REQUEST[..12]).unwrap_err());
+        let cut = error_text(function(&REQUEST[..12]).unwrap_err());
         assert_eq!(cut, "out_of_bound: ncp_over_tcpip_req_hdr: 8 > 4");
     }
 
@@ -108,7 +109,7 @@ mod tests {
         let reply = b"tNcP\0\0\0\x10\x33\x33\x01\x02\x03\x04\x89\0";
         let body = Body::Reply(0x89);
         assert_eq!(Frame::parse(false, reply), Ok(Frame { kind: 0x3333, length: 2, body }));
-        let cut = said(Frame::parse(false, &reply[..15]).unwrap_err());
+        let cut = error_text(Frame::parse(false, &reply[..15]).unwrap_err());
         assert_eq!(cut, "out_of_bound: ncp_reply:conn_status: 2 > 1");
     }
 

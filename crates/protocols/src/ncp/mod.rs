@@ -1,11 +1,12 @@
 //! NCP, the NetWare Core Protocol, over TCP.
 //!
-//! Each direction of a stream consists of [frames](Frame): a header of TCP with a length, then a header and a request or a reply
-//! of NCP. The [`Analyzer`] reports each of them; a reply names the last request. Where the begin of a connection was not
-//! seen, a segment that begins with a known type of frames is where frames begin.
+//! Each direction of a stream consists of [frames](Frame): a header for TCP with a length, then an
+//! NCP header with a request or a reply. The [`Analyzer`] reports each of them; a reply names the
+//! last request. If the beginning of a connection was not seen, parsing starts with the first
+//! segment that begins with a known frame type.
 //!
-//! Zeek puts this analyzer on no port and detects it nowhere: scripts start it. There is no log, and no service, since it confirms
-//! nothing.
+//! Zeek registers this analyzer for no port and has no detection rule for it: scripts start it. It
+//! has no log, and it adds no service, since it never confirms a protocol.
 
 mod analyzer;
 pub mod events;
@@ -18,7 +19,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry::new(Tag::Ncp, "NCP", "ncp")],
     events: &[events::EVENTS],

@@ -13,16 +13,16 @@ use crate::support::Frames;
 /// Source of weirds.
 const SOURCE: Option<&str> = Some("NETBIOSSSN");
 
-/// Source of the weird of a message that is cut.
+/// Source of the weird for a truncated message.
 const CONTENTS: Option<&str> = Some("CONTENTS_NETBIOSSSN");
 
-/// Seconds after which a connection of datagrams is looked at, again and again, as in Zeek.
-const LOOK_EVERY: u16 = 15;
+/// Interval in seconds at which a datagram connection is checked for idleness, as in Zeek.
+const IDLE_CHECK_INTERVAL: u16 = 15;
 
-/// Most bytes of a message: its length has 16 bits.
+/// Maximum length of a message, in bytes: its length has 16 bits.
 const MAX_MESSAGE: usize = HEADER + u16::MAX as usize;
 
-/// The begin of a message of SMB 1.
+/// Signature of an SMB 1 message.
 const SMB: &[u8] = b"\xffSMB";
 
 /// The analyzer of one connection.
@@ -32,22 +32,24 @@ pub struct Analyzer {
 
 struct Side {
     frames: Frames,
-    /// It closed, and the begin of its last message was reported.
+    /// The side closed, and the beginning of its last message was reported.
     is_over: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            cx.check_every(cx.env.setting("netbios_ssn_session_timeout", LOOK_EVERY.into()));
+            cx.check_idle_every(
+                cx.env.setting("netbios_ssn_session_timeout", IDLE_CHECK_INTERVAL.into()),
+            );
         }
         let side = || Side { frames: Frames::new(MAX_MESSAGE), is_over: false };
         Self { sides: [side(), side()] }
     }
 }
 
-/// A message, or a datagram behind its header.
+/// Reports a session message, or a datagram without its header.
 fn report(cx: &mut Context<'_>, from: Dir, kind: u8, data: &[u8]) {
     let is_orig = from.is_orig();
     let (msg_type, data_len, msg) = (u64::from(kind), data.len() as u64, data);
@@ -58,7 +60,7 @@ fn report(cx: &mut Context<'_>, from: Dir, kind: u8, data: &[u8]) {
             cx.weird("netbios_raw_session_msg", "", SOURCE);
             cx.raise(|c| SessionRawMessage { c, is_orig, msg });
         }
-        // Datagrams, whose contents are not read.
+        // Datagrams, whose contents are not parsed.
         0x10..=0x16 => {}
         0x81 => {
             if !is_orig {
@@ -96,7 +98,7 @@ impl Analyze for Analyzer {
         }
     }
 
-    // As in Zeek, a message that had begun continues after a gap.
+    // As in Zeek, an incomplete message continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         let side = &mut self.sides[from.index()];
@@ -105,8 +107,8 @@ impl Analyze for Analyzer {
             && !contents.is_empty()
             && !side.is_over
         {
-            let whole = message::message_len(begin) - HEADER;
-            let addl = format!("({} < {whole})", contents.len());
+            let announced = message::message_len(begin) - HEADER;
+            let addl = format!("({} < {announced})", contents.len());
             cx.weird("truncated_netbios_message", &addl, CONTENTS);
             report(cx, from, *kind, contents);
         }
@@ -121,7 +123,7 @@ impl Analyze for Analyzer {
         let Datagram { kind, length, data } = datagram;
         let (counted, there) = (usize::from(length), data.len());
         let mut contents = data;
-        if datagram.is_cut() {
+        if datagram.is_truncated() {
             cx.weird("excess_netbios_hdr_len", &format!("({counted} > {there})"), SOURCE);
         } else if let Some(begin) = data.get(..counted).filter(|_| counted < there) {
             cx.weird("deficit_netbios_hdr_len", &format!("({counted} < {there})"), SOURCE);

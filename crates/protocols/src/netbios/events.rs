@@ -13,11 +13,11 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Its kind (RFC 1002 sections 4.3.1 and 4.4.1).
         msg_type: u64 = "msg_type",
-        /// Bytes behind its header.
+        /// Number of bytes after its header.
         data_len: u64 = "data_len",
     }
 
-    /// A client asks for a session.
+    /// A client requests a session.
     pub struct SessionRequest<'a> = "netbios_session_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -37,11 +37,11 @@ gannet_event::events! {
     pub struct SessionRejected<'a> = "netbios_session_rejected", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Contents of the message: why.
+        /// Contents of the message: an error code.
         msg: &'a [u8] = "msg",
     }
 
-    /// A message of a session that is not of SMB 1.
+    /// A session message that is not SMB 1.
     pub struct SessionRawMessage<'a> = "netbios_session_raw_message", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -51,7 +51,7 @@ gannet_event::events! {
         msg: &'a [u8] = "msg",
     }
 
-    /// The server names another address for the session.
+    /// The server redirects the session to another address.
     pub struct SessionRetArgResp<'a> = "netbios_session_ret_arg_resp", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -63,7 +63,7 @@ gannet_event::events! {
     pub struct SessionKeepalive<'a> = "netbios_session_keepalive", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Contents of the message, which has none as a rule.
+        /// Contents of the message, which is normally empty.
         msg: &'a [u8] = "msg",
     }
 }

@@ -1,17 +1,18 @@
-//! Headers of messages and datagrams, and names.
+//! Headers of session messages and datagrams, and names.
 
-/// Bytes of the header of a message in a session: kind, flags, length.
+/// Length of the header of a session message, in bytes: kind, flags, length.
 pub(super) const HEADER: usize = 4;
 
-/// Bytes of the header of a datagram.
+/// Length of the header of a datagram, in bytes.
 const DATAGRAM_HEADER: usize = 14;
 
-/// Most characters of a name.
+/// Maximum number of characters of a name.
 const MAX_NAME: usize = 30;
 
-/// The length of a message in a session, with its header; that of the header while it is incomplete.
+/// The length of a session message, including its header; the header's length while that is
+/// incomplete.
 ///
-/// As in Zeek, the bit that adds 64 KiB does not count.
+/// As in Zeek, the extension bit, which adds 64 KiB, is ignored.
 pub(super) fn message_len(begin: &[u8]) -> usize {
     match begin {
         [_, _, high, low, ..] => HEADER + usize::from(u16::from_be_bytes([*high, *low])),
@@ -24,7 +25,7 @@ pub(super) fn message_len(begin: &[u8]) -> usize {
 pub struct Datagram<'a> {
     /// Its kind.
     pub kind: u8,
-    /// Bytes as the header counts them.
+    /// Length according to the header, in bytes.
     pub length: u16,
     /// What follows the header.
     pub data: &'a [u8],
@@ -39,14 +40,15 @@ impl<'a> Datagram<'a> {
         Some(Self { kind, length: u16::from_be_bytes([high, low]), data })
     }
 
-    /// Whether the header counts more bytes than there are. As in Zeek, one that counts less than itself counts too many.
-    pub fn is_cut(&self) -> bool {
+    /// Whether the header's length exceeds the data. As in Zeek, a length that is shorter than the
+    /// header counts as excessive.
+    pub fn is_truncated(&self) -> bool {
         let counted = usize::from(self.length).checked_sub(DATAGRAM_HEADER);
         counted.is_none_or(|counted| counted > self.data.len())
     }
 }
 
-/// Decodes a name (RFC 1001 section 14.1), which begins with its length: `None` if it is none.
+/// Decodes a name (RFC 1001 section 14.1), which begins with its length; `None` if it is invalid.
 pub fn decode_name(encoded: &[u8]) -> Option<Vec<u8>> {
     let (len, pairs) = encoded.split_first()?;
     let len = usize::from(len / 2);
@@ -79,13 +81,13 @@ mod tests {
         let mut data = b"\x10\x0a\x12\x34\x0a\0\0\x01\0\x8a\0\x03\0\0".to_vec();
         let header_only = Datagram::parse(&data).unwrap();
         assert_eq!((header_only.kind, header_only.length, header_only.data), (16, 3, &b""[..]));
-        assert!(header_only.is_cut());
+        assert!(header_only.is_truncated());
         assert_eq!(Datagram::parse(&data[..13]), None);
         data[11] = 17;
         data.extend_from_slice(b"abc");
-        assert!(!Datagram::parse(&data).unwrap().is_cut());
+        assert!(!Datagram::parse(&data).unwrap().is_truncated());
         data.pop();
-        assert!(Datagram::parse(&data).unwrap().is_cut());
+        assert!(Datagram::parse(&data).unwrap().is_truncated());
     }
 
     #[test]
@@ -97,7 +99,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read(data: Vec<u8>) {
-            let _ = Datagram::parse(&data).map(|datagram| datagram.is_cut());
+            let _ = Datagram::parse(&data).map(|datagram| datagram.is_truncated());
             let _ = decode_name(&data);
         }
     }

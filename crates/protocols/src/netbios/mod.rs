@@ -1,11 +1,11 @@
 //! NetBIOS over TCP and UDP (RFC 1001 and 1002): the session service, and the headers of datagrams.
 //!
-//! A session begins with a request that names the server; what follows are messages, mostly of SMB, and signs of life. The
-//! [`Analyzer`] reports each message and what the control messages say. SMB has an analyzer of its own, which reads sessions
-//! without this one.
+//! A session begins with a request that names the server; messages, mostly of SMB, and keepalives
+//! follow. The [`Analyzer`] reports each message and the contents of control messages. SMB has a
+//! separate analyzer, which reads sessions without this one.
 //!
-//! Zeek puts this analyzer on no port and detects it nowhere: scripts start it. There is no log, and no service, since it confirms
-//! nothing.
+//! Zeek registers this analyzer for no port and has no detection rule for it: scripts start it. It
+//! has no log, and it adds no service, since it never confirms a protocol.
 
 mod analyzer;
 pub mod events;
@@ -17,7 +17,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { is_session: true, ..Entry::new(Tag::Netbios, "NETBIOSSSN", "netbiosssn") }],
     events: &[events::EVENTS],

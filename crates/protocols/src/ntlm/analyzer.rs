@@ -6,21 +6,23 @@ use crate::Context;
 use crate::Tag;
 use crate::nested::Instance;
 
-/// The tokens of one exchange inside another protocol, whose connection has the row.
+/// Analyzer of the tokens of one exchange that another protocol carries; the row is that of its
+/// connection.
 ///
-/// Bytes that are no message are passed over: they say nothing against the protocol around them.
+/// Bytes that are not an NTLM message are skipped; they are not a violation of the carrying
+/// protocol.
 #[derive(Debug, Default)]
 pub struct Inner {
     instance: Instance,
 }
 
 impl Inner {
-    /// The analyzer starts, before its first message.
+    /// Starts the analyzer, before its first message.
     pub fn start(&mut self, cx: &mut Context<'_>) {
         self.instance.start(cx, Tag::Ntlm);
     }
 
-    /// One message.
+    /// Parses one message.
     pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
         self.start(cx);
         if data.is_empty() {
@@ -33,7 +35,7 @@ impl Inner {
                 return;
             }
         };
-        if matches!(message, Message::Challenge(challenge) if challenge.is_endless) {
+        if matches!(message, Message::Challenge(challenge) if challenge.is_unterminated) {
             let reason = "NTLM AV Pair loop underflow";
             self.instance.report_violation(cx, Tag::Ntlm, reason);
         }
@@ -48,7 +50,7 @@ mod tests {
     use super::super::message::tests::challenge;
     use super::super::message::tests::negotiate;
     use super::*;
-    use crate::Hear;
+    use crate::OnEvent;
     use crate::gssapi::events::GssapiNegResult;
     use crate::testing::Harness;
     use gannet_base::Proto;
@@ -66,9 +68,9 @@ mod tests {
     fn the_outcome_makes_the_row() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut s = login(&mut h);
-        s.hear(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 1 });
+        s.on_event(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 1 });
         assert!(h.rows("ntlm").is_empty());
-        s.hear(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 2 });
+        s.on_event(&mut h.cx(), &GssapiNegResult { c: Connection::CURRENT, state: 2 });
         s.finish(&mut h.cx());
         assert!(h.confirmed(Tag::Ntlm));
         let rows = h.rows("ntlm");
@@ -82,7 +84,7 @@ mod tests {
     fn attributes_without_an_end_are_a_violation() {
         let seen = |length| {
             let mut message = challenge();
-            // The list is empty, without its end mark.
+            // The list is empty and lacks its end mark.
             message.truncate(48);
             message[20..24].copy_from_slice(&0x0080_0000_u32.to_le_bytes());
             message[40..42].copy_from_slice(&[length, 0]);

@@ -6,88 +6,88 @@ use gannet_event::Connection;
 use crate::support::utf16::Utf16Text;
 
 gannet_event::record! {
-    /// Version of a system.
+    /// Version of an operating system.
     #[derive(Clone, Copy, Debug)]
     pub struct Version = "NTLM::Version" {
         /// Major version.
         major: u64 = "major",
         /// Minor version.
         minor: u64 = "minor",
-        /// Build.
+        /// Build number.
         build: u16 = "build",
-        /// Revision of the protocol.
+        /// Revision of NTLMSSP.
         ntlmssp: u64 = "ntlmssp",
     }
 }
 
 gannet_event::record! {
-    /// What is negotiated.
+    /// Negotiated flags ([MS-NLMP] §2.2.2.5).
     #[derive(Clone, Copy, Debug)]
     pub struct Flags = "NTLM::NegotiateFlags" {
-        /// Encryption with 56 bits.
+        /// 56-bit encryption.
         negotiate_56: bool = "negotiate_56",
-        /// Exchange of keys.
+        /// Key exchange.
         negotiate_key_exch: bool = "negotiate_key_exch",
-        /// Encryption with 128 bits.
+        /// 128-bit encryption.
         negotiate_128: bool = "negotiate_128",
-        /// The version is sent.
+        /// The message contains a version.
         negotiate_version: bool = "negotiate_version",
-        /// Information on the target is sent.
+        /// The challenge contains information on the target.
         negotiate_target_info: bool = "negotiate_target_info",
-        /// The session key of LAN Manager.
+        /// The LAN Manager session key is requested.
         request_non_nt_session_key: bool = "request_non_nt_session_key",
-        /// A token that identifies only.
+        /// A token of identify level is requested.
         negotiate_identify: bool = "negotiate_identify",
-        /// Security of version 2.
+        /// NTLM version 2 session security.
         negotiate_extended_sessionsecurity: bool = "negotiate_extended_sessionsecurity",
         /// The target is a server.
         target_type_server: bool = "target_type_server",
         /// The target is a domain.
         target_type_domain: bool = "target_type_domain",
-        /// A signature in all messages.
+        /// All messages are signed.
         negotiate_always_sign: bool = "negotiate_always_sign",
-        /// The workstation is sent.
+        /// The message contains the workstation name.
         negotiate_oem_workstation_supplied: bool = "negotiate_oem_workstation_supplied",
-        /// The domain is sent.
+        /// The message contains the domain name.
         negotiate_oem_domain_supplied: bool = "negotiate_oem_domain_supplied",
-        /// An anonymous login.
+        /// The login is anonymous.
         negotiate_anonymous_connection: bool = "negotiate_anonymous_connection",
-        /// Version 1.
+        /// NTLM version 1 session security.
         negotiate_ntlm: bool = "negotiate_ntlm",
-        /// A key of LAN Manager.
+        /// LAN Manager session key.
         negotiate_lm_key: bool = "negotiate_lm_key",
-        /// Authentication without connections.
+        /// Connectionless authentication.
         negotiate_datagram: bool = "negotiate_datagram",
-        /// Confidential messages.
+        /// Messages are encrypted.
         negotiate_seal: bool = "negotiate_seal",
-        /// Signed messages.
+        /// Messages are signed.
         negotiate_sign: bool = "negotiate_sign",
-        /// The target's name is asked for.
+        /// The target's name is requested.
         request_target: bool = "request_target",
-        /// Text in the code page of the system.
+        /// Text is in the OEM code page.
         negotiate_oem: bool = "negotiate_oem",
-        /// Text in UTF-16.
+        /// Text is in UTF-16.
         negotiate_unicode: bool = "negotiate_unicode",
     }
 }
 
 gannet_event::record! {
-    /// A client begins.
+    /// Contents of a negotiate message.
     #[derive(Clone, Debug)]
     pub struct NegotiateRecord<'a> = "NTLM::Negotiate" {
-        /// What it offers.
+        /// Flags that the client offers.
         flags: Flags = "flags",
-        /// Its domain.
+        /// The client's domain.
         domain_name: Option<Utf16Text<'a>> = "domain_name",
-        /// Its name.
+        /// The client's name.
         workstation: Option<Utf16Text<'a>> = "workstation",
-        /// Its system.
+        /// The client's operating system.
         version: Option<Version> = "version",
     }
 }
 
 gannet_event::record! {
-    /// What a server says of itself.
+    /// Attributes of a server ([MS-NLMP] §2.2.2.1).
     #[derive(Clone, Debug)]
     pub struct Attributes<'a> = "NTLM::AVs" {
         /// NetBIOS name of the computer.
@@ -104,47 +104,47 @@ gannet_event::record! {
         constrained_auth: Option<bool> = "constrained_auth",
         /// The server's clock.
         timestamp: Option<Time> = "timestamp",
-        /// Number of the machine.
+        /// Machine ID.
         single_host_id: Option<u64> = "single_host_id",
-        /// Name of the service.
+        /// Service principal name of the target.
         target_name: Option<Utf16Text<'a>> = "target_name",
     }
 }
 
 gannet_event::record! {
-    /// A server challenges.
+    /// Contents of a challenge message.
     #[derive(Clone, Debug)]
     pub struct ChallengeRecord<'a> = "NTLM::Challenge" {
-        /// What it chose.
+        /// Flags that the server chose.
         flags: Flags = "flags",
-        /// The challenge.
+        /// The server's challenge.
         challenge: u64 = "challenge",
-        /// Its name.
+        /// The server's name.
         target_name: Option<Utf16Text<'a>> = "target_name",
-        /// Its system.
+        /// The server's operating system.
         version: Option<Version> = "version",
-        /// What more it says of itself.
+        /// Further attributes of the server.
         target_info: Option<Attributes<'a>> = "target_info",
     }
 }
 
 gannet_event::record! {
-    /// A client answers.
+    /// Contents of an authenticate message.
     #[derive(Clone, Debug)]
     pub struct AuthenticateRecord<'a> = "NTLM::Authenticate" {
-        /// What was chosen.
+        /// Negotiated flags.
         flags: Flags = "flags",
         /// The user's domain.
         domain_name: Option<Utf16Text<'a>> = "domain_name",
-        /// The user.
+        /// User name.
         user_name: Option<Utf16Text<'a>> = "user_name",
         /// Name of the client.
         workstation: Option<Utf16Text<'a>> = "workstation",
         /// The encrypted session key.
         session_key: Option<&'a [u8]> = "session_key",
-        /// The client's system.
+        /// The client's operating system.
         version: Option<Version> = "version",
-        /// The answer to the challenge.
+        /// The response to the challenge.
         response: Option<&'a [u8]> = "response",
     }
 }
@@ -152,27 +152,27 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Ntlm);
 
-    /// A client begins a login.
+    /// A client starts a login.
     pub struct NtlmNegotiate<'a> = "ntlm_negotiate" {
         /// The connection.
         c: Connection = "c",
-        /// What it says.
+        /// Contents of the message.
         negotiate: NegotiateRecord<'a> = "negotiate",
     }
 
-    /// A server challenges.
+    /// A server sends its challenge.
     pub struct NtlmChallenge<'a> = "ntlm_challenge" {
         /// The connection.
         c: Connection = "c",
-        /// What it says.
+        /// Contents of the message.
         challenge: ChallengeRecord<'a> = "challenge",
     }
 
-    /// A client answers the challenge.
+    /// A client sends its response to the challenge.
     pub struct NtlmAuthenticate<'a> = "ntlm_authenticate" {
         /// The connection.
         c: Connection = "c",
-        /// What it says.
+        /// Contents of the message.
         request: AuthenticateRecord<'a> = "request",
     }
 }

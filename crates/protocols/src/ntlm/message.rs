@@ -1,4 +1,5 @@
-//! Messages ([MS-NLMP] §2.2.1). Numbers are little-endian, offsets count from the message's start.
+//! Messages ([MS-NLMP] §2.2.1). Integers are little-endian; offsets are relative to the start of
+//! the message.
 //!
 //! [MS-NLMP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-nlmp
 
@@ -13,64 +14,65 @@ const TARGET: u32 = 0x4;
 const TARGET_INFO: u32 = 0x0080_0000;
 const VERSION: u32 = 0x0200_0000;
 
-/// Length of the fixed part, where the payload begins.
+/// Lengths of the fixed parts, in bytes; the payload follows.
 const NEGOTIATE_LENGTH: u32 = 32;
 const CHALLENGE_LENGTH: u32 = 48;
 const AUTHENTICATE_LENGTH: u32 = 64;
 
-/// Length of the version, if there is one before the payload's first value.
+/// Length of the version in bytes, if there is one before the payload's first value.
 const VERSION_LENGTH: usize = 8;
 
-/// Version of a system.
+/// Version of an operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     /// Major and minor version.
     pub number: [u8; 2],
-    /// Build.
+    /// Build number.
     pub build: u16,
-    /// Revision of the protocol.
+    /// Revision of NTLMSSP.
     pub revision: u8,
 }
 
-/// What a client begins with; names in UTF-16 or, where the flags say so, in a code page.
+/// NEGOTIATE_MESSAGE of a client; its names are in UTF-16, or in an OEM code page if the flags say
+/// so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Negotiate<'a> {
-    /// What it offers.
+    /// Flags that the client offers.
     pub flags: u32,
-    /// Its domain.
+    /// The client's domain.
     pub domain: Option<&'a [u8]>,
-    /// Its name.
+    /// The client's name.
     pub workstation: Option<&'a [u8]>,
-    /// Its system.
+    /// The client's operating system.
     pub version: Option<Version>,
 }
 
-/// The server's names, in UTF-16.
+/// CHALLENGE_MESSAGE of a server; its names are in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Challenge<'a> {
-    /// What it chose.
+    /// Flags that the server chose.
     pub flags: u32,
-    /// The challenge.
+    /// The server's challenge.
     pub challenge: u64,
-    /// Its name.
+    /// The server's name.
     pub target: Option<&'a [u8]>,
-    /// Its system.
+    /// The server's operating system.
     pub version: Option<Version>,
-    /// Whether the target describes itself: there is a list of attributes (TargetInfo).
+    /// Whether there is a list of attributes of the server (TargetInfo).
     pub has_info: bool,
-    /// Whether that list has a length, but no end mark.
-    pub is_endless: bool,
+    /// Whether that list has no end mark (MsvAvEOL).
+    pub is_unterminated: bool,
     /// NetBIOS name of the domain.
     pub netbios_domain: Option<&'a [u8]>,
     /// DNS name of the domain.
     pub dns_domain: Option<&'a [u8]>,
     /// Whether authentication is constrained.
     pub constrained: Option<bool>,
-    /// Its clock: 100 ns since 1601.
+    /// The server's clock, in units of 100 ns since 1601.
     pub timestamp: Option<u64>,
-    /// Number of the machine.
+    /// Machine ID.
     pub machine: Option<u64>,
-    /// Name of the service.
+    /// Service principal name (SPN) of the target.
     pub service: Option<&'a [u8]>,
     /// NetBIOS name of the computer.
     pub netbios_computer: Option<&'a [u8]>,
@@ -80,39 +82,39 @@ pub struct Challenge<'a> {
     pub dns_tree: Option<&'a [u8]>,
 }
 
-/// The client's names, in UTF-16.
+/// AUTHENTICATE_MESSAGE of a client; its names are in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Authenticate<'a> {
-    /// What was chosen.
+    /// Negotiated flags.
     pub flags: u32,
     /// The encrypted session key.
     pub session_key: Option<&'a [u8]>,
-    /// The client's system.
+    /// The client's operating system.
     pub version: Option<Version>,
-    /// The answer to the challenge.
+    /// The response to the challenge.
     pub response: Option<&'a [u8]>,
-    /// Domain.
+    /// The user's domain.
     pub domain: Option<&'a [u8]>,
-    /// User.
+    /// User name.
     pub user: Option<&'a [u8]>,
-    /// The client's computer.
+    /// The client's computer name.
     pub workstation: Option<&'a [u8]>,
 }
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The client begins.
+    /// NEGOTIATE_MESSAGE.
     Negotiate(Negotiate<'a>),
-    /// The server challenges.
+    /// CHALLENGE_MESSAGE.
     Challenge(Challenge<'a>),
-    /// The client answers.
+    /// AUTHENTICATE_MESSAGE.
     Authenticate(Authenticate<'a>),
-    /// Of a kind that is not known.
+    /// A message of an unknown type.
     Other,
 }
 
-/// Position of a value.
+/// Length and offset of a value in the payload, in bytes.
 #[derive(Clone, Copy)]
 struct Field {
     length: u16,
@@ -120,7 +122,7 @@ struct Field {
 }
 
 impl Field {
-    /// The field at this place of the fixed part.
+    /// Reads the field at offset `at` of the fixed part.
     fn at(fixed: &[u8], at: usize) -> Self {
         let length = word(fixed, at) as u16;
         Self { length, offset: word(fixed, at + 4) }
@@ -130,17 +132,17 @@ impl Field {
     fn value(self, payload: &[u8], start: u32) -> Result<&[u8], OutOfBound> {
         let padding = self.offset.wrapping_sub(start) as i32;
         let mut r = Record::new("NTLM_String", payload);
-        r.at = padded(r.record, payload, padding)?;
+        r.at = payload_offset(r.record, payload, padding)?;
         r.upto("string", usize::from(self.length))
     }
 
-    /// The value if it is not empty.
-    fn some(self, payload: &[u8], start: u32) -> Result<Option<&[u8]>, OutOfBound> {
+    /// The value, or `None` if it is empty.
+    fn non_empty(self, payload: &[u8], start: u32) -> Result<Option<&[u8]>, OutOfBound> {
         if self.length == 0 { Ok(None) } else { self.value(payload, start).map(Some) }
     }
 }
 
-/// The number of four bytes at this place, or of those that there are.
+/// The four-byte integer at offset `at`, zero-extended if fewer bytes remain.
 fn word(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     for (to, from) in word.iter_mut().zip(bytes.iter().skip(at)) {
@@ -149,8 +151,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// The place behind a padding. Zeek reports its end and the number of bytes after it.
-fn padded(record: &'static str, payload: &[u8], padding: i32) -> Result<usize, OutOfBound> {
+/// Offset in the payload after a padding. Zeek reports its end and the number of bytes after it.
+fn payload_offset(record: &'static str, payload: &[u8], padding: i32) -> Result<usize, OutOfBound> {
     let left = (payload.len() as i32).wrapping_sub(padding);
     usize::try_from(padding).ok().filter(|at| *at <= payload.len()).ok_or(OutOfBound::short_of(
         record,
@@ -160,7 +162,7 @@ fn padded(record: &'static str, payload: &[u8], padding: i32) -> Result<usize, O
     ))
 }
 
-/// Reads the version, if there is one before all these values.
+/// Parses the version, if there is space for one before all these values.
 fn version(
     flags: u32,
     payload: &[u8],
@@ -175,7 +177,7 @@ fn version(
     Ok(Some(Version { number: [version[0], version[1]], build, revision: version[7] }))
 }
 
-/// Reads a message.
+/// Parses a message.
 pub fn parse(data: &[u8]) -> Result<Message<'_>, RecordFault> {
     let mut token = Record::new("NTLM_SSP_Token", data);
     token.upto("signature", 8)?;
@@ -217,12 +219,12 @@ fn challenge(data: &[u8]) -> Result<Challenge<'_>, RecordFault> {
     };
     let mut challenge = Challenge::default();
     if flags & TARGET_INFO != 0 {
-        // An offset counts modulo 65,536 here.
+        // Here an offset counts modulo 65,536.
         let padding = i32::from(info.offset.wrapping_sub(CHALLENGE_LENGTH) as u16);
-        let at = padded("NTLM_AV_Pair_Sequence", payload, padding)?;
+        let at = payload_offset("NTLM_AV_Pair_Sequence", payload, padding)?;
         challenge = target_info(&payload[at..])?;
         challenge.has_info = true;
-        challenge.is_endless &= info.length != 0;
+        challenge.is_unterminated &= info.length != 0;
     }
     Ok(Challenge { flags, challenge: number, target, version, ..challenge })
 }
@@ -237,25 +239,25 @@ fn authenticate(data: &[u8]) -> Result<Authenticate<'_>, RecordFault> {
     Ok(Authenticate {
         flags,
         version,
-        response: response.some(payload, start)?,
-        domain: domain.some(payload, start)?,
-        user: user.some(payload, start)?,
-        workstation: workstation.some(payload, start)?,
-        session_key: key.some(payload, start)?,
+        response: response.non_empty(payload, start)?,
+        domain: domain.non_empty(payload, start)?,
+        user: user.non_empty(payload, start)?,
+        workstation: workstation.non_empty(payload, start)?,
+        session_key: key.non_empty(payload, start)?,
     })
 }
 
-/// A list of attributes (§2.2.2.1), up to its end mark or the last byte.
+/// Parses a list of attributes (§2.2.2.1), up to its end mark or the last byte.
 fn target_info(mut data: &[u8]) -> Result<Challenge<'_>, RecordFault> {
     const RECORD: &str = "NTLM_AV_Pair";
-    let mut c = Challenge { is_endless: true, ..Challenge::default() };
+    let mut c = Challenge { is_unterminated: true, ..Challenge::default() };
     while !data.is_empty() {
         let mut r = Record::new(RECORD, data);
         let head = word(r.upto("length", 4)?, 0);
         let length = (head >> 16) as usize;
         match head & 0xffff {
             0 => {
-                c.is_endless = false;
+                c.is_unterminated = false;
                 break;
             }
             1 => c.netbios_computer = Some(r.upto("nb_computer_name", length)?),
@@ -278,7 +280,7 @@ fn target_info(mut data: &[u8]) -> Result<Challenge<'_>, RecordFault> {
     Ok(c)
 }
 
-/// The number of the machine in an attribute about it.
+/// The machine ID in a single-host attribute.
 fn machine(pair: &mut Record<'_>) -> Result<u64, OutOfBound> {
     let mut r = Record::new("NTLM_Single_Host", pair.rest());
     if word(r.upto("data_present", 12)?, 8) & 1 != 0 {
@@ -298,12 +300,12 @@ pub(crate) mod tests {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
     }
 
-    /// The client begins; asks for nothing.
+    /// A negotiate message without flags.
     pub(crate) fn negotiate() -> Vec<u8> {
         [&b"NTLMSSP\0\x01\0\0\0\x07\x82\x08\0"[..], &[0; 16]].concat()
     }
 
-    /// A server `SRV` in `example.org`.
+    /// A challenge of the server `SRV` in `example.org`.
     pub(crate) fn challenge() -> Vec<u8> {
         let mut info = Vec::new();
         for (id, text) in [(2, "DOM"), (1, "SRV"), (3, "srv.example.org"), (5, "example.org")] {
@@ -320,7 +322,7 @@ pub(crate) mod tests {
         m
     }
 
-    /// The user `u` of the domain `D`, from no named computer.
+    /// An authenticate message of user `u` in domain `D`, without a workstation name.
     pub(crate) fn authenticate() -> Vec<u8> {
         let mut m = b"NTLMSSP\0\x03\0\0\0".to_vec();
         m.extend_from_slice(&[0; 16]);
@@ -331,7 +333,7 @@ pub(crate) mod tests {
     }
 
     fn wrong(data: &[u8]) -> String {
-        crate::support::said(parse(data).unwrap_err())
+        crate::support::error_text(parse(data).unwrap_err())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Messages as events.
+//! Raises the events of messages.
 
 use super::events::Attributes;
 use super::events::AuthenticateRecord;
@@ -61,7 +61,7 @@ fn version(v: message::Version) -> Version {
 }
 
 fn attributes<'a>(m: &Challenge<'a>) -> Attributes<'a> {
-    // Units of 100 ns since 1601.
+    // FILETIME: units of 100 ns since 1601.
     Attributes {
         nb_computer_name: m.netbios_computer.map(Utf16Text),
         nb_domain_name: m.netbios_domain.map(Utf16Text),

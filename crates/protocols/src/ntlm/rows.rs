@@ -6,25 +6,26 @@ use super::events::NtlmAuthenticate;
 use super::events::NtlmChallenge;
 use super::events::NtlmNegotiate;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::gssapi::events::GssapiNegResult;
 use crate::support::utf16;
 use crate::support::utf16::Utf16Text;
 
 gannet_log::row! {
-    /// One row for each connection: its first login with a known outcome, or the facts seen of one.
+    /// One row for each connection: its first login with a known outcome, or what was seen of a
+    /// login without one.
     pub struct NtlmRow<'a> = "ntlm" {
-        /// When the login began.
+        /// Time at which the login began.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
-        /// User.
+        /// User name.
         username: Option<&'a [u8]> = "username",
-        /// The client's computer.
+        /// Name of the client's computer.
         hostname: Option<&'a [u8]> = "hostname",
-        /// Domain.
+        /// The user's domain.
         domainname: Option<&'a [u8]> = "domainname",
         /// NetBIOS name of the server.
         server_nb_computer_name: Option<&'a [u8]> = "server_nb_computer_name",
@@ -51,7 +52,7 @@ struct Info {
     success: Option<bool>,
 }
 
-/// The row of one connection, in the making.
+/// Collects the row of one connection.
 #[derive(Debug, Default)]
 pub struct Session {
     info: Option<Box<Info>>,
@@ -59,7 +60,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The current login; `None` once the row is written.
+    /// The current login; `None` after the row was written.
     fn info(&mut self, now: Time) -> Option<&mut Info> {
         if self.logged {
             return None;
@@ -67,7 +68,7 @@ impl Session {
         Some(self.info.get_or_insert_with(|| Box::new(Info { ts: now, ..Info::default() })))
     }
 
-    /// Writes the row, unless there was one.
+    /// Writes the row, unless it was written.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         let Some(info) = self.info.take() else { return };
         self.logged = true;
@@ -86,14 +87,14 @@ impl Session {
     }
 }
 
-impl Hear<NtlmNegotiate<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &NtlmNegotiate<'_>) {
+impl OnEvent<NtlmNegotiate<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &NtlmNegotiate<'_>) {
         self.info(cx.now);
     }
 }
 
-impl Hear<NtlmChallenge<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &NtlmChallenge<'_>) {
+impl OnEvent<NtlmChallenge<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &NtlmChallenge<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         if let Some(server) = &event.challenge.target_info {
             set(cx, &mut info.netbios_computer, server.nb_computer_name);
@@ -103,8 +104,8 @@ impl Hear<NtlmChallenge<'_>> for Session {
     }
 }
 
-impl Hear<NtlmAuthenticate<'_>> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &NtlmAuthenticate<'_>) {
+impl OnEvent<NtlmAuthenticate<'_>> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &NtlmAuthenticate<'_>) {
         let Some(info) = self.info(cx.now) else { return };
         let client = &event.request;
         set(cx, &mut info.domain, client.domain_name);
@@ -113,11 +114,12 @@ impl Hear<NtlmAuthenticate<'_>> for Session {
     }
 }
 
-/// State of a login from GSSAPI: 0 accepted, 1 not yet over, 2 rejected ([RFC 4178] §4.2.2).
+/// Handles the state of a login from GSSAPI: 0 accepted, 1 incomplete, 2 rejected ([RFC 4178]
+/// §4.2.2).
 ///
 /// [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
-impl Hear<GssapiNegResult> for Session {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &GssapiNegResult) {
+impl OnEvent<GssapiNegResult> for Session {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &GssapiNegResult) {
         if let Some(info) = &mut self.info
             && event.state != 1
         {
@@ -127,7 +129,7 @@ impl Hear<GssapiNegResult> for Session {
     }
 }
 
-/// A present value replaces the known one.
+/// Replaces a known value, if `text` is present.
 fn set(cx: &mut Context<'_>, to: &mut Text, text: Option<Utf16Text<'_>>) {
     if let Some(Utf16Text(text)) = text {
         *to = Some(utf16::text(cx, text));

@@ -11,14 +11,14 @@ use crate::Tag;
 /// The analyzer of one connection.
 #[derive(Default)]
 pub struct Analyzer {
-    /// Whether messages of this side have exchanged the roles already, by [`Dir::index`].
+    /// Whether a message of this side has already exchanged the roles, by [`Dir::index`].
     flipped: [bool; 2],
     confirmed: bool,
     rows: Rows,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self::default()
     }
@@ -41,7 +41,7 @@ impl Analyze for Analyzer {
             self.confirmed = true;
             cx.confirm(Tag::Ntp);
         }
-        // A server is the responder, a client the originator, whichever sent first.
+        // A server is the responder and a client the originator, regardless of which sent first.
         let reversed = match message.mode {
             mode::SERVER => from.is_orig(),
             mode::CLIENT => !from.is_orig(),

@@ -11,22 +11,22 @@ use crate::support::OutOfBound;
 use crate::support::Record;
 use crate::support::RecordFault;
 
-/// A datagram's first byte, and the contents by its mode.
+/// A datagram: the fields of its first byte, and the body according to its mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
     /// Protocol version.
     pub version: u8,
     /// Association mode; see [`mode`].
     pub mode: u8,
-    /// The rest.
+    /// The rest of the datagram.
     pub body: Body<'a>,
 }
 
-/// Association modes with a meaning of their own here.
+/// Association modes that determine the direction.
 pub mod mode {
-    /// A client asks a server.
+    /// Client: requests the time.
     pub const CLIENT: u8 = 3;
-    /// A server answers a client.
+    /// Server: replies to a client.
     pub const SERVER: u8 = 4;
 }
 
@@ -43,52 +43,53 @@ pub enum Body<'a> {
     Reserved,
 }
 
-/// A time message. Spans and times are in seconds, as doubles, times since 1970.
+/// A time message. Intervals and times are in seconds, as doubles; times are relative to 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standard {
-    /// Distance from a reference clock.
+    /// Stratum: distance from a reference clock.
     pub stratum: u8,
-    /// Longest interval between messages, as a power of two.
+    /// Maximum interval between messages, as log2 of seconds.
     pub poll: i8,
-    /// Precision of the clock, as a power of two.
+    /// Precision of the clock, as log2 of seconds.
     pub precision: i8,
-    /// Round trip to the reference clock.
+    /// Round-trip delay to the reference clock.
     pub root_delay: f64,
     /// Dispersion to the reference clock.
     pub root_dispersion: f64,
-    /// Kiss code (stratum 0), name of the reference clock (stratum 1), its address otherwise.
+    /// Kiss code (stratum 0), name of the reference clock (stratum 1), otherwise its address.
     pub reference_id: [u8; 4],
-    /// When the clock was last set.
+    /// Time at which the clock was last set.
     pub reference: f64,
-    /// When the request left the client.
+    /// Time at which the request left the client.
     pub origin: f64,
-    /// When the request reached the server.
+    /// Time at which the request reached the server.
     pub receive: f64,
-    /// When the reply left the server.
+    /// Time at which the reply left the server.
     pub transmit: f64,
     /// Number of extension fields.
     pub extensions: u32,
 }
 
 impl Standard {
-    /// The reference clock's address, where the stratum makes it one.
+    /// The reference clock's address, if the stratum is above 1.
     pub fn reference_addr(&self) -> Option<Addr> {
         (self.stratum > 1).then_some(Addr::v4(self.reference_id))
     }
 }
 
-/// A span in seconds, which may be any double.
+/// An interval in seconds, as any double.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span(pub f64);
+pub struct NtpInterval(pub f64);
 
-impl Span {
-    /// Microseconds, rounded (halves to even); `None` for a number that is written as the double it is.
+impl NtpInterval {
+    /// Microseconds, rounded half to even; `None` if the interval is beyond [`MAX_EXACT`] and
+    /// written as a double.
     pub fn micros(self) -> Option<i64> {
         micros(self.0)
     }
 }
 
-impl Arg for Span {
+impl Arg for NtpInterval {
     const TYPE: Type = Type::Interval;
 
     fn pack(&self, to: &mut Packer<'_>) {
@@ -96,12 +97,13 @@ impl Arg for Span {
     }
 }
 
-/// A time in seconds since 1970 that may be any double.
+/// A time in seconds since 1970, as any double.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NtpTime(pub f64);
 
 impl NtpTime {
-    /// Microseconds, rounded (halves to even); `None` for a number that is written as the double it is.
+    /// Microseconds, rounded half to even; `None` if the time is beyond [`MAX_EXACT`] and written
+    /// as a double.
     pub fn micros(self) -> Option<i64> {
         micros(self.0)
     }
@@ -115,12 +117,12 @@ impl Arg for NtpTime {
     }
 }
 
-/// Seconds beyond which a number is written as the double it is.
-const FAR: f64 = 9e9;
+/// Limit in seconds beyond which a value is written as a double.
+const MAX_EXACT: f64 = 9e9;
 
-/// Microseconds, rounded (halves to even); `None` beyond [`FAR`].
+/// Microseconds, rounded half to even; `None` beyond [`MAX_EXACT`].
 fn micros(seconds: f64) -> Option<i64> {
-    if seconds.abs() > FAR {
+    if seconds.abs() > MAX_EXACT {
         return None;
     }
     let whole = seconds.trunc();
@@ -128,7 +130,7 @@ fn micros(seconds: f64) -> Option<i64> {
     Some(whole as i64 * 1_000_000 + rest as i64)
 }
 
-/// Nanoseconds, from which scripts have the same double; the latest or earliest where they are too many.
+/// Nanoseconds that convert to the same double in scripts, clamped to the range of `i64`.
 fn nanos(seconds: f64) -> i64 {
     let whole = seconds.trunc();
     let rest = ((seconds - whole) * 1e9).round_ties_even();
@@ -140,15 +142,15 @@ fn nanos(seconds: f64) -> i64 {
 pub struct Control<'a> {
     /// R, E, M and the operation, from the highest bit down.
     pub flags: u8,
-    /// Joins a response to its command.
+    /// Sequence number, which matches a response to its command.
     pub sequence: u16,
     /// Status of the system, a peer or a clock.
     pub status: u16,
-    /// Which association is meant.
+    /// Identifier of the association that the message is about.
     pub association_id: u16,
     /// Data, mostly text.
     pub data: &'a [u8],
-    /// Key and checksum.
+    /// Key identifier and checksum.
     pub mac: Option<(u32, [u8; 8])>,
 }
 
@@ -158,7 +160,7 @@ impl Control<'_> {
         self.flags & 0x80 != 0
     }
 
-    /// E: an error.
+    /// E: an error response.
     pub fn error(&self) -> bool {
         self.flags & 0x40 != 0
     }
@@ -179,27 +181,28 @@ impl Control<'_> {
 pub struct Private<'a> {
     /// A: the message is authenticated.
     pub authenticated: bool,
-    /// Number within a response of several packets.
+    /// Sequence number within a response of several packets.
     pub sequence: u8,
-    /// Whose request codes are used.
+    /// Number of the implementation that defines the request codes.
     pub implementation: u8,
     /// Request code.
     pub request: u8,
-    /// Why it was not done; 0 if it was.
+    /// Error code; 0 is success.
     pub error: u8,
-    /// As many bytes as the number of data items says: Zeek's reading, short of their size.
+    /// The first bytes of the data, one per item: Zeek's interpretation, which ignores the size of
+    /// the items.
     pub data: &'a [u8],
 }
 
-/// Bytes of a time message without extension fields and authenticator.
+/// Length in bytes of a time message without extension fields and authenticator.
 const STANDARD_LEN: usize = 48;
 
-/// The data behind the fixed part is an authenticator if it has at most this many bytes, and
-/// extension fields otherwise (RFC 7822).
+/// Maximum length of an authenticator: longer data after the fixed part is extension fields (RFC
+/// 7822).
 const MAC_MAX: usize = 24;
 
 impl<'a> Message<'a> {
-    /// Reads a datagram.
+    /// Parses a datagram.
     pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
         let mut r = Record::new("NTP_PDU", data);
         let first = r.upto("first_byte", 1)?[0];
@@ -221,7 +224,8 @@ fn standard(data: &[u8]) -> Result<Standard, RecordFault> {
     };
     let mut extensions = 0;
     if rest.len() > MAC_MAX {
-        // Up to the end: an authenticator behind them is none to Zeek, and mostly a violation.
+        // Up to the end: Zeek does not recognize an authenticator after extension fields, which is
+        // mostly a violation.
         while !rest.is_empty() {
             rest = skip_extension(rest)?;
             extensions += 1;
@@ -242,7 +246,8 @@ fn standard(data: &[u8]) -> Result<Standard, RecordFault> {
     })
 }
 
-/// Sixteen bits of seconds, sixteen of their fraction; both signed, which is Zeek's reading.
+/// A short-format time in seconds: 16 bits of seconds and 16 of their fraction, both signed, as
+/// Zeek reads them.
 fn short_time(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
     let half = |i: usize| f64::from(i16::from_be_bytes([head[i], head[i + 1]]));
     half(at) + half(at + 2) / 65_536.0
@@ -251,7 +256,8 @@ fn short_time(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
 /// Seconds between the epochs of NTP (1900) and Unix (1970).
 const EPOCH: f64 = 2_208_988_800.0;
 
-/// Thirty-two bits of seconds, thirty-two of their fraction; all zero stays zero.
+/// A timestamp in seconds since 1970: 32 bits of seconds and 32 of their fraction since 1900;
+/// all-zero bits give 0.
 fn timestamp(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
     let word =
         |i: usize| f64::from(u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]));
@@ -263,7 +269,7 @@ fn timestamp(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
     -EPOCH + seconds + fraction / 4_294_967_296.0
 }
 
-/// The missing bytes of a time message with `have` bytes behind the first.
+/// The error of a time message with `have` bytes after the first one.
 fn short(have: usize) -> OutOfBound {
     let fields = [("root_dispersion", 11), ("reference_id", 15), ("transmit_ts", 47)];
     let (field, end) = fields.into_iter().find(|(_, end)| have < *end).unwrap_or(fields[2]);
@@ -287,11 +293,11 @@ fn skip_extension(field: &[u8]) -> Result<&[u8], RecordFault> {
     if len < 22 || value > len - 22 {
         return Err(RecordFault::Value("Extension_Field:sig_len"));
     }
-    // Zeek takes sizes for signed numbers of 32 bits.
+    // Zeek reads sizes as signed 32-bit integers.
     r.string("signature", (signature as i32).into())?;
     let used = r.at.max(len as usize);
     let short = || {
-        // How much is missing, instead of how much there is.
+        // The number of missing bytes, where other errors have the number of available ones.
         let missing = (used - field.len()) as i64;
         RecordFault::Short(OutOfBound::short_of("Extension_Field", "pad", len.into(), -missing))
     };
@@ -376,9 +382,9 @@ pub(super) mod tests {
         assert_eq!(s.receive, f64::from(0xdb49_1444_u32) - EPOCH + 0.5);
     }
 
-    /// The error for bytes out of bounds.
+    /// The text of the error for bytes out of bounds.
     fn error(data: &[u8]) -> String {
-        crate::support::said(Message::parse(data).unwrap_err())
+        crate::support::error_text(Message::parse(data).unwrap_err())
     }
 
     #[test]
@@ -479,7 +485,7 @@ pub(super) mod tests {
         assert_eq!(nanos(1_497_882_174.945_927_4), 1_497_882_174_945_927_382);
         assert_eq!(nanos(1_497_882_174.372_165_4), 1_497_882_174_372_165_442);
         assert_eq!(nanos(0.0078125), 7_812_500);
-        // The interval of the largest exponent of a poll.
+        // The interval of the largest poll exponent.
         assert_eq!(nanos(2f64.powi(127)), i64::MAX);
         assert_eq!(nanos(-(2f64.powi(127))), i64::MIN);
     }

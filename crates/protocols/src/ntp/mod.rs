@@ -1,9 +1,9 @@
 //! The Network Time Protocol (RFC 5905), its control messages (RFC 1305 appendix B, RFC 9327) and
 //! the private messages of ntpd (mode 7).
 //!
-//! [`message`] reads a datagram, borrowed; [`Analyzer`] makes one row of it: ntp.log for modes 1
-//! to 5, ntp_control.log for mode 6, ntp_private.log for mode 7. A connection that mixes kinds
-//! repeats the last row of each other kind with every message, as Zeek's does, so each is kept.
+//! [`message`] parses a datagram; [`Analyzer`] makes one row of it: in ntp.log for modes 1 to 5,
+//! ntp_control.log for mode 6, ntp_private.log for mode 7. On a connection that mixes kinds, every
+//! message also repeats the last row of each other kind, as in Zeek, so these rows are kept.
 
 mod analyzer;
 pub mod events;
@@ -22,7 +22,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[123]),

@@ -1,4 +1,4 @@
-//! The event of a message.
+//! Raises the event of a message.
 
 use gannet_base::Dir;
 
@@ -10,14 +10,14 @@ use super::events::StandardMessage;
 use super::message::Body;
 use super::message::Control;
 use super::message::Message;
+use super::message::NtpInterval;
 use super::message::NtpTime;
 use super::message::Private;
-use super::message::Span;
 use super::message::Standard;
 use super::rows::Rows;
 use crate::Context;
 
-/// Bytes of a time message before extension fields and checksum.
+/// Length in bytes of a time message before extension fields and authenticator.
 const STANDARD_LEN: usize = 48;
 
 /// Raises the event of the message in `data`.
@@ -44,16 +44,16 @@ pub(super) fn message(
 }
 
 fn standard<'a>(m: &Standard, data: &'a [u8]) -> StandardMessage<'a> {
-    let power = |exponent: i8| Span(2f64.powi(exponent.into()));
-    // A key, and a checksum of sixteen or twenty bytes.
+    let power = |exponent: i8| NtpInterval(2f64.powi(exponent.into()));
+    // An authenticator: key identifier, and a digest of sixteen or twenty bytes.
     let mac = data.get(STANDARD_LEN..).filter(|mac| matches!(mac.len(), 20 | 24));
     let mac = mac.and_then(|mac| mac.split_first_chunk());
     StandardMessage {
         stratum: m.stratum.into(),
         poll: power(m.poll),
         precision: power(m.precision),
-        root_delay: Span(m.root_delay),
-        root_disp: Span(m.root_dispersion),
+        root_delay: NtpInterval(m.root_delay),
+        root_disp: NtpInterval(m.root_dispersion),
         kiss_code: (m.stratum == 0).then_some(m.reference_id),
         ref_id: (m.stratum == 1).then_some(m.reference_id),
         ref_addr: m.reference_addr(),
@@ -76,7 +76,7 @@ fn control<'a>(m: &Control<'a>) -> ControlMessage<'a> {
         sequence: m.sequence,
         status: m.status,
         association_id: m.association_id,
-        data: some(m.data),
+        data: non_empty(m.data),
         key_id: m.mac.map(|(key, _)| key),
         crypto_checksum: m.mac.map(|(_, sum)| sum),
     }
@@ -89,10 +89,10 @@ fn private<'a>(m: &Private<'a>) -> Mode7Message<'a> {
         sequence: m.sequence.into(),
         implementation: m.implementation.into(),
         err: m.error.into(),
-        data: some(m.data),
+        data: non_empty(m.data),
     }
 }
 
-fn some(data: &[u8]) -> Option<&[u8]> {
+fn non_empty(data: &[u8]) -> Option<&[u8]> {
     (!data.is_empty()).then_some(data)
 }

@@ -11,10 +11,10 @@ use gannet_log::Value;
 use gannet_log::row;
 
 use super::events::NtpMessage;
+use super::message::NtpInterval;
 use super::message::NtpTime;
-use super::message::Span;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 row! {
     /// One row for each time message.
@@ -30,25 +30,25 @@ row! {
         version: u64 = "version",
         /// Association mode.
         mode: u64 = "mode",
-        /// Distance from a reference clock.
+        /// Stratum: distance from a reference clock.
         stratum: u64 = "stratum",
-        /// Longest interval between messages.
-        poll: Span = "poll",
+        /// Maximum interval between messages.
+        poll: NtpInterval = "poll",
         /// Precision of the clock.
-        precision: Span = "precision",
-        /// Round trip to the reference clock.
-        root_delay: Span = "root_delay",
+        precision: NtpInterval = "precision",
+        /// Round-trip delay to the reference clock.
+        root_delay: NtpInterval = "root_delay",
         /// Dispersion to the reference clock.
-        root_disp: Span = "root_disp",
-        /// Kiss code, name or address of the reference clock, by the stratum.
+        root_disp: NtpInterval = "root_disp",
+        /// Kiss code, name or address of the reference clock, depending on the stratum.
         ref_id: Reference = "ref_id",
-        /// When the clock was last set.
+        /// Time at which the clock was last set.
         ref_time: NtpTime = "ref_time",
-        /// When the request left the client.
+        /// Time at which the request left the client.
         org_time: NtpTime = "org_time",
-        /// When the request reached the server.
+        /// Time at which the request reached the server.
         rec_time: NtpTime = "rec_time",
-        /// When the reply left the server.
+        /// Time at which the reply left the server.
         xmt_time: NtpTime = "xmt_time",
         /// Number of extension fields.
         num_exts: u32 = "num_exts",
@@ -69,9 +69,9 @@ row! {
         version: u64 = "version",
         /// Association mode.
         mode: u64 = "mode",
-        /// Operation.
+        /// Operation code.
         op_code: u64 = "op_code",
-        /// Joins a response to its command.
+        /// Sequence number, which matches a response to its command.
         sequence: u16 = "sequence",
         /// Status of the system, a peer or a clock.
         status: u16 = "status",
@@ -85,7 +85,7 @@ row! {
         more_bit: bool = "more_bit",
         /// Contents.
         data: Option<Vec<u8>> = "data",
-        /// Key of the checksum.
+        /// Key identifier of the checksum.
         key_id: Option<u32> = "key_id",
         /// Checksum.
         crypto_checksum: Option<Vec<u8>> = "crypto_checksum",
@@ -108,25 +108,25 @@ row! {
         mode: u64 = "mode",
         /// Request code.
         req_code: u64 = "req_code",
-        /// Number within a response of several packets.
+        /// Sequence number within a response of several packets.
         sequence: u64 = "sequence",
         /// Implementation that defines the request codes.
         implementation: u64 = "implementation",
         /// Whether the message is authenticated.
         auth_bit: bool = "auth_bit",
-        /// Error code.
+        /// Error code; 0 is success.
         err: u64 = "err",
         /// Contents.
         data: Option<Vec<u8>> = "data",
     }
 }
 
-/// The reference of a clock: a name of four bytes, or a server.
+/// A reference identifier: a name of four bytes, or the address of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A kind of clock, or a code.
+    /// Name of a reference clock, or a kiss code.
     Name([u8; 4]),
-    /// Its address.
+    /// Address of the server.
     Server(Addr),
 }
 
@@ -141,7 +141,7 @@ impl Value for Reference {
     }
 }
 
-impl Value for Span {
+impl Value for NtpInterval {
     const TYPE: Type = Type::Scalar("interval");
 
     fn put<E: Encoder>(&self, e: &mut E) {
@@ -163,7 +163,8 @@ impl Value for NtpTime {
     }
 }
 
-/// Writes a row for each message. As in Zeek, the latest row of each other kind is written again with it.
+/// Writes a row for each message. As in Zeek, each message also repeats the latest rows of the
+/// other kinds.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Box<Last>>);
 
@@ -175,9 +176,9 @@ struct Last {
     private: Option<Private>,
 }
 
-impl Hear<NtpMessage<'_>> for Rows {
+impl OnEvent<NtpMessage<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &NtpMessage<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &NtpMessage<'_>) {
         let (ts, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
         let (version, mode) = (event.msg.version, event.msg.mode);
         let last = self.0.get_or_insert_default();
@@ -236,7 +237,7 @@ impl Hear<NtpMessage<'_>> for Rows {
                 data: m.data.map(<[u8]>::to_vec),
             });
         }
-        // Those of before share the roles of today.
+        // Repeated rows have the current roles of the connection.
         if let Some(row) = &mut last.standard {
             row.id = id;
             cx.log(row);

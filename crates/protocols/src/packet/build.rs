@@ -1,4 +1,4 @@
-//! Headers of packets from their bytes, as events show them.
+//! Builds the packet headers of events from the bytes of packets.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -74,7 +74,7 @@ pub fn packet(ip: &Ip<'_>) -> PktHdr {
     }
     let t = ip.payload;
     let payload_len = stated_payload_len(ip);
-    // No transport is read where the capture cut the packet, even behind the transport's header.
+    // As in Zeek, a transport header is read only if the whole payload was captured.
     let holds = |min: usize| payload_len >= min && t.len() >= payload_len;
     let ports = |proto| {
         let number = |at| u16::try_from(be16(t, at)).unwrap_or_default();
@@ -111,10 +111,11 @@ pub fn packet(ip: &Ip<'_>) -> PktHdr {
     all
 }
 
-/// Zeek reads an ICMP message only if it is as long as the longest of its headers.
+/// Minimum length of an ICMP message that Zeek reads: that of its longest header.
 const ICMP_LEN: usize = 28;
 
-/// Bytes of payload as the IP header states them; zero where segmentation offload left the field empty.
+/// Length of the payload according to the IP header, in bytes; zero if segmentation offload left
+/// the field empty.
 fn stated_payload_len(ip: &Ip<'_>) -> usize {
     if ip.version == 4 && ip.total_len == 0 {
         return 0;
@@ -122,18 +123,18 @@ fn stated_payload_len(ip: &Ip<'_>) -> usize {
     (ip.total_len as usize).saturating_sub(ip.header.len())
 }
 
-/// An Ethernet address in text.
+/// Formats an Ethernet address.
 pub fn mac(bytes: &[u8]) -> String {
     let digits: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
     digits.join(":")
 }
 
-/// A datagram whose last fragment a frame has.
+/// A datagram whose last fragment is in the current frame.
 #[derive(Debug)]
 pub struct Reassembled {
     /// Its headers.
     pub headers: PktHdr,
-    /// Bytes of its headers and payload.
+    /// Length of its headers and payload, in bytes.
     pub total_len: u32,
 }
 
@@ -146,8 +147,13 @@ pub fn with_flags(mut headers: PktHdr, flags: u16) -> PktHdr {
     headers
 }
 
-/// The headers of a frame; those of a datagram instead, if the frame completed it.
-pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembled>) -> RawPktHdr {
+/// The headers of a frame; those of the datagram instead, if the frame completed one.
+pub fn frame(
+    link_type: u16,
+    data: &[u8],
+    wire_len: u32,
+    reassembled: Option<Reassembled>,
+) -> RawPktHdr {
     let is_ethernet = link_type == gannet_wire::link_type::ETHERNET;
     let mut l2 = L2Hdr {
         encap: if is_ethernet { LinkEncap::Ethernet } else { LinkEncap::Unknown },
@@ -165,7 +171,7 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembl
         proto: Layer3::Unknown,
     };
     if is_ethernet {
-        // Zeek has zeros for addresses that the capture cut.
+        // Zeek reports zeros for addresses that the capture truncated.
         let address = |at: usize| mac(data.get(at..at + 6).unwrap_or(&[0; 6]));
         (l2.dst, l2.src) = (Some(address(0)), Some(address(6)));
         let (ethertype, tags) = ethernet(data);
@@ -190,7 +196,7 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembl
             Network::Arp(_) => Layer3::Arp,
             _ => Layer3::Unknown,
         };
-        if let Some(Reassembled { headers: all, total_len }) = whole {
+        if let Some(Reassembled { headers: all, total_len }) = reassembled {
             headers = all;
             if let Network::Ip(bytes) = decoded.frame.network {
                 let at = bytes.as_ptr().addr().saturating_sub(data.as_ptr().addr());
@@ -199,7 +205,7 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembl
         } else if let Some(Datagram { ip, .. }) = decoded.datagram()
             && data.len() >= ip.total_len as usize
         {
-            // A transport is read in every fragment.
+            // A transport header is read in every fragment.
             headers = packet(&Ip { fragment: None, ..*ip });
         }
     }
@@ -210,7 +216,8 @@ pub fn frame(link_type: u16, data: &[u8], wire_len: u32, whole: Option<Reassembl
     RawPktHdr { l2, ip, ip6, tcp, udp, icmp }
 }
 
-/// The innermost EtherType, or zero if the frame is too short for one; the first and the last VLAN tag behind it.
+/// The innermost EtherType, or zero if the frame is too short for one, and the first and last VLAN
+/// tags.
 fn ethernet(data: &[u8]) -> (u64, [Option<u64>; 2]) {
     let (mut ethertype, mut tags) = (0, [None; 2]);
     let mut add = |tag| match tags[0] {
@@ -242,7 +249,7 @@ fn ethernet(data: &[u8]) -> (u64, [Option<u64>; 2]) {
                     ethertype = next;
                 }
             } else if next == 0x8926 && rest.len() > 6 {
-                // The type behind a VN-Tag does not count, but that of a VLAN tag there does.
+                // The type after a VN-Tag is ignored, but that of a VLAN tag after it is used.
                 next = be16(rest, 4);
                 rest = &rest[6..];
                 is_within = false;
@@ -254,7 +261,7 @@ fn ethernet(data: &[u8]) -> (u64, [Option<u64>; 2]) {
             }
         }
         match next {
-            // The customer's frame behind the tag of a provider's backbone bridge.
+            // The customer's frame after the tag of a provider backbone bridge (PBB).
             0x88e7 if rest.len() > 18 => frame = &rest[4..],
             _ => break,
         }
@@ -262,7 +269,7 @@ fn ethernet(data: &[u8]) -> (u64, [Option<u64>; 2]) {
     (ethertype, tags)
 }
 
-/// What a SYN says.
+/// The contents of a SYN.
 pub fn syn(ip: &Ip<'_>, is_orig: bool, window: u16, options: &[u8]) -> SynPacket {
     let mut syn = SynPacket {
         is_orig,
@@ -291,7 +298,8 @@ pub fn syn(ip: &Ip<'_>, is_orig: bool, window: u16, options: &[u8]) -> SynPacket
     syn
 }
 
-/// All options of a segment, padding included: kind, length and data, as long as they hold.
+/// All options of a segment including padding, up to the first malformed one: kind, length and
+/// data.
 pub fn raw_options(mut rest: &[u8]) -> Vec<(u8, usize, &[u8])> {
     let mut all = Vec::new();
     while let Some(kind) = rest.first().copied() {
@@ -311,7 +319,7 @@ pub fn raw_options(mut rest: &[u8]) -> Vec<(u8, usize, &[u8])> {
     all
 }
 
-/// The weird for a TCP option whose length is invalid for its kind.
+/// Name of the weird for a TCP option whose length is invalid for its kind.
 pub fn wrong_length(kind: u8, len: usize) -> Option<&'static str> {
     Some(match (kind, len) {
         (2, 4) | (3, 3) | (4, 2) | (5, 10 | 18 | 26 | 34) | (8, 10) | (27, 8) | (28, 4) => {
@@ -331,7 +339,7 @@ pub fn wrong_length(kind: u8, len: usize) -> Option<&'static str> {
     })
 }
 
-/// An option with its fields.
+/// The record of an option.
 pub fn option(kind: u8, len: usize, data: &[u8]) -> TcpOptionRecord<'_> {
     let mut option = TcpOptionRecord {
         kind: u64::from(kind),
@@ -374,7 +382,7 @@ pub fn flag_letters(flags: u8) -> String {
     letters.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter).collect()
 }
 
-/// The packet that an ICMP message is about, from as many of its bytes as the message has.
+/// The packet that an ICMP message quotes, from the bytes that the message contains of it.
 pub fn context(data: &[u8], v6: bool) -> IcmpContext {
     let header = if v6 { header6(data) } else { header4(data) };
     let number = if v6 { protocol::ICMP6 } else { protocol::ICMP };
@@ -393,7 +401,7 @@ pub fn context(data: &[u8], v6: bool) -> IcmpContext {
         };
     };
     let payload = data.get(h.len..).unwrap_or_default();
-    // As many bytes as ports have.
+    // Four bytes, the length of both ports.
     let short = payload.len() < 4;
     let (proto, kind) = match h.protocol {
         _ if short => (Proto::Unknown, 0),
@@ -411,7 +419,7 @@ pub fn context(data: &[u8], v6: bool) -> IcmpContext {
             let (kind, code) = (payload[0], payload[1]);
             let (rest, payload) = (0, &payload[..0]);
             let icmp = Icmp { kind, code, checksum: 0, rest, v6, payload, payload_len: 0 };
-            // Zeek takes them for numbers in network order.
+            // Zeek converts them as if they were in network byte order.
             let port = |value: u16| value.swap_bytes();
             (port(u16::from(kind)), port(u16::from(icmp.counterpart().value)))
         }
@@ -435,7 +443,7 @@ struct Quoted {
     src: Addr,
     dst: Addr,
     protocol: u8,
-    /// Bytes of all headers of IP.
+    /// Total length of the IP headers, in bytes.
     len: usize,
     total_len: u64,
     fragment_offset: u64,
@@ -481,7 +489,8 @@ fn header6(data: &[u8]) -> Option<Quoted> {
         mf: false,
         df: false,
     };
-    // Extension headers, as far as they were captured. What follows a fragment's is no header.
+    // Extension headers, as far as they were captured. The data after a fragment header is not a
+    // header.
     while let Some(&[next, len, ..]) = data.get(found.len..found.len + 8) {
         let is_fragment = found.protocol == 44;
         let size = match found.protocol {
@@ -506,8 +515,8 @@ fn header6(data: &[u8]) -> Option<Quoted> {
     Some(found)
 }
 
-/// As many records of a report of multicast groups (MLDv2) as are whole; none if `count` of them, without any
-/// source, are longer than the data.
+/// The complete records of a multicast listener report (MLDv2); `None` if `count` records without
+/// sources would exceed the data.
 pub fn mld_records(count: u16, mut data: &[u8]) -> Option<Vec<MldRecord<'_>>> {
     if data.len() < usize::from(count) * 20 {
         return None;
@@ -531,7 +540,7 @@ pub fn mld_records(count: u16, mut data: &[u8]) -> Option<Vec<MldRecord<'_>>> {
     Some(all)
 }
 
-/// The options of neighbor discovery, and the name of the weird where they end before the data does.
+/// The options of neighbor discovery, and the name of the weird if the last one is truncated.
 pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) {
     let mut all = Vec::new();
     while let Some((&otype, tail)) = rest.split_first() {
@@ -541,9 +550,9 @@ pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) 
         if len == 0 {
             return (all, Some("zero_length_ICMPv6_ND_option"));
         }
-        // Without type and length.
+        // Length without type and length fields.
         let size = usize::from(len) * 8 - 2;
-        let whole = data.get(..size);
+        let complete = data.get(..size);
         let mut option = NdOption {
             otype: u64::from(otype),
             len: u64::from(len),
@@ -553,9 +562,9 @@ pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) 
             mtu: None,
             payload: None,
         };
-        match (otype, whole) {
+        match (otype, complete) {
             (1 | 2, Some(address)) => option.link_address = Some(address),
-            // Zeek reads this much, whatever the length says.
+            // Zeek reads this many bytes, regardless of the length field.
             (3, _) if data.len() >= 30 => {
                 let seconds = |at| Interval::from_secs(be32(data, at) as i64);
                 option.prefix = Some(PrefixInfo {
@@ -571,7 +580,7 @@ pub fn nd_options(mut rest: &[u8]) -> (Vec<NdOption<'_>>, Option<&'static str>) 
                 option.redirect = Some(context(header.get(6..).unwrap_or_default(), true));
             }
             (5, _) if data.len() >= 6 => option.mtu = Some(be32(data, 2)),
-            _ => option.payload = Some(whole.unwrap_or(data)),
+            _ => option.payload = Some(complete.unwrap_or(data)),
         }
         all.push(option);
         rest = data.get(size..).unwrap_or_default();
@@ -605,7 +614,7 @@ mod tests {
         assert_eq!(weird_and_data(b"\x02\x03a"), cut);
         let short = (Some("tcp_option_ao_invalid_len"), Some(b"k".to_vec()));
         assert_eq!(weird_and_data(b"\x1d\x03k"), short);
-        // The data of these is not shown where their length is right.
+        // The data of these options is not in the record if their length is valid.
         assert_eq!(weird_and_data(b"\x1d\x04km"), (None, None));
         assert_eq!(weird_and_data(b"\x1c\x04ab"), (None, None));
         assert_eq!(weird_and_data(b"\x22\x06cook"), (None, None));
@@ -622,12 +631,13 @@ mod tests {
         let all = mld_records(1, &data).unwrap();
         assert_eq!((all[0].group_type.0, all[0].sources.len()), (4, 1));
         assert_eq!((all[0].aux_data_len, all[0].aux_data), (4, Some(&b"aux."[..])));
-        // One that is cut is none; as many as announced must be possible.
+        // A truncated record is not returned; the announced number of records must fit.
         assert_eq!(mld_records(1, &data[..39]).map(|all| all.len()), Some(0));
         assert!(mld_records(3, &data).is_none());
     }
 
-    /// An Ethernet frame of IPv4 with this payload, of which the capture lacks the last bytes.
+    /// An IPv4 packet in an Ethernet frame with this payload, whose last `missing` bytes were not
+    /// captured.
     fn ethernet4(protocol: u8, payload: &[u8], missing: usize) -> RawPktHdr {
         let mut f = vec![1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 8, 0];
         f.extend([0x45, 0, 0, 20 + payload.len() as u8, 0, 1, 0, 0, 64, protocol, 0, 0]);
@@ -640,9 +650,12 @@ mod tests {
     #[test]
     fn a_transport_is_shown_only_if_the_datagram_was_captured() {
         let udp = [0, 53, 0, 80, 0, 20, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-        let whole = ethernet4(17, &udp, 0);
-        assert_eq!((whole.udp.map(|u| u.ulen), whole.ip.map(|ip| ip.len)), (Some(20), Some(40)));
-        // One byte is missing, but the frame is as long as the datagram.
+        let complete = ethernet4(17, &udp, 0);
+        assert_eq!(
+            (complete.udp.map(|u| u.ulen), complete.ip.map(|ip| ip.len)),
+            (Some(20), Some(40))
+        );
+        // One byte is missing, although the frame is as long as the datagram.
         let cut = ethernet4(17, &udp, 1);
         assert!(cut.udp.is_none() && cut.ip.is_some());
         assert_eq!((cut.l2.len, cut.l2.cap_len), (54, 53));
@@ -663,7 +676,7 @@ mod tests {
         let zeros = frame(1, &[1; 10], 10, None).l2;
         assert_eq!(zeros.src.as_deref(), Some("00:00:00:00:00:00"));
         assert_eq!((zeros.dst.as_deref(), zeros.eth_type), (Some("01:01:01:01:01:01"), Some(0)));
-        // FabricPath, then a frame with a VLAN tag and a type that is not read.
+        // FabricPath, then a frame with a VLAN tag and an unknown type.
         let mut f = vec![3; 12];
         f.extend([0x89, 3, 0, 0]);
         f.extend([4; 12]);
@@ -672,7 +685,7 @@ mod tests {
         assert_eq!(l2.src.as_deref(), Some("03:03:03:03:03:03"));
         assert_eq!((l2.eth_type, l2.vlan), (Some(0x1234), Some(5)));
         assert_eq!((l2.vlan_pcp, l2.vlan_dei, l2.inner_vlan), (Some(3), Some(true), None));
-        // The type behind a VN-Tag is not shown.
+        // The type after a VN-Tag is not reported.
         let mut f = vec![3; 12];
         f.extend([0x89, 0x26, 0, 0, 0, 0, 8, 0, 1, 2, 3]);
         assert_eq!(frame(1, &f, f.len() as u32, None).l2.eth_type, Some(0x8926));
@@ -686,8 +699,8 @@ mod tests {
             udp: Some(UdpHdr { sport: Port(1, Proto::Udp), dport: Port(2, Proto::Udp), ulen: 74 }),
             ..PktHdr::default()
         };
-        let whole = Some(Reassembled { headers, total_len: 94 });
-        let shown = frame(1, &f, f.len() as u32, whole);
+        let reassembled = Some(Reassembled { headers, total_len: 94 });
+        let shown = frame(1, &f, f.len() as u32, reassembled);
         assert_eq!((shown.l2.len, shown.l2.cap_len), (108, 36));
         assert_eq!(shown.udp.map(|u| u.ulen), Some(74));
     }
@@ -725,7 +738,7 @@ mod tests {
         p.extend([17, 0, 1, 4, 0, 0, 0, 0, 0x75, 0x30, 0x32, 0xc8]);
         let c = context(&p, true);
         assert_eq!((c.id.0.orig_p, c.id.0.resp_p, c.proto, c.len), (30_000, 13_000, 2, 52));
-        // Cut within the extension header, which then counts as what follows the header, and behind it.
+        // Truncated within the extension header, which then counts as payload, and after it.
         for (len, is_short) in [(44, false), (48, true)] {
             let c = context(&p[..len], true);
             assert_eq!((c.proto, c.bad_hdr_len, c.len), (0, is_short, 52));

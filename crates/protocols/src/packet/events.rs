@@ -32,21 +32,21 @@ gannet_event::record! {
     /// The packet that an ICMP message is about.
     #[derive(Clone, Copy, Debug)]
     pub struct IcmpContext = "icmp_context" {
-        /// Its ends.
+        /// Addresses and ports of the packet.
         id: Id4 = "id",
         /// Bytes of the IP packet.
         len: u64 = "len",
-        /// Transport.
+        /// Transport protocol number.
         proto: u64 = "proto",
         /// Offset of the fragment.
         frag_offset: u64 = "frag_offset",
-        /// Whether it has too few bytes for ports.
+        /// Whether it is too short for ports.
         bad_hdr_len: bool = "bad_hdr_len",
         /// Whether its checksum is wrong.
         bad_checksum: bool = "bad_checksum",
         /// Whether more fragments follow.
         mf: bool = "MF",
-        /// Whether it may not be fragmented.
+        /// Don't Fragment flag.
         df: bool = "DF",
     }
 }
@@ -57,13 +57,13 @@ gannet_event::record! {
     pub struct PrefixInfo = "icmp6_nd_prefix_info" {
         /// Bits of the prefix.
         prefix_len: u64 = "prefix_len",
-        /// Whether it is on the link.
+        /// Whether addresses with the prefix are on the link.
         l_flag: bool = "L_flag",
-        /// Whether hosts make addresses from it.
+        /// Whether hosts may form addresses from it.
         a_flag: bool = "A_flag",
-        /// How long it is valid.
+        /// Valid lifetime.
         valid_lifetime: Interval = "valid_lifetime",
-        /// How long it is preferred.
+        /// Preferred lifetime.
         preferred_lifetime: Interval = "preferred_lifetime",
         /// The prefix.
         prefix: Addr = "prefix",
@@ -92,28 +92,28 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What a SYN says.
+    /// Contents of a SYN.
     #[derive(Clone, Copy, Debug)]
     pub struct SynPacket = "SYN_packet" {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Whether it may not be fragmented.
+        /// Don't Fragment flag.
         df: bool = "DF",
         /// Time to live.
         ttl: u64 = "ttl",
         /// Bytes of the IP packet.
         size: u64 = "size",
-        /// Window.
+        /// Window size.
         win_size: u64 = "win_size",
-        /// Scale of the window; -1 without the option.
+        /// Window scale; -1 without the option.
         win_scale: i64 = "win_scale",
         /// Maximum segment size; 0 without the option.
         mss: u64 = "MSS",
         /// Whether selective acknowledgements are permitted.
         sack_ok: bool = "SACK_OK",
-        /// The time stamp's value.
+        /// Value of the timestamp option.
         ts_val: Option<u64> = "TSval",
-        /// The time stamp that it echoes.
+        /// Echo reply of the timestamp option.
         ts_ecr: Option<u64> = "TSecr",
     }
 }
@@ -126,28 +126,28 @@ gannet_event::record! {
         kind: u64 = "kind",
         /// Length.
         length: u64 = "length",
-        /// Data of kinds that have no field of their own.
+        /// Data of kinds without a specific field.
         data: Option<&'a [u8]> = "data",
         /// Maximum segment size.
         mss: Option<u64> = "mss",
-        /// Scale of the window.
+        /// Window scale.
         window_scale: Option<u64> = "window_scale",
-        /// Selective acknowledgements, two numbers each.
+        /// Selective acknowledgements: the left and right edge of each block.
         sack: Option<Vec<u64>> = "sack",
-        /// The time stamp's value.
+        /// Value of the timestamp option.
         send_timestamp: Option<u64> = "send_timestamp",
-        /// The time stamp that it echoes.
+        /// Echo reply of the timestamp option.
         echo_timestamp: Option<u64> = "echo_timestamp",
-        /// Rate that is asked for.
+        /// Requested rate (quick-start).
         rate: Option<u64> = "rate",
-        /// Hop count that goes with it.
+        /// TTL difference (quick-start).
         ttl_diff: Option<u64> = "ttl_diff",
-        /// Nonce that goes with it.
+        /// Nonce (quick-start).
         qs_nonce: Option<u64> = "qs_nonce",
     }
 }
 
-/// What a host does with a multicast group (RFC 3810 section 5.2.12), by its number.
+/// Type of a multicast address record (RFC 3810 section 5.2.12), by its number.
 #[derive(Clone, Copy, Debug)]
 pub struct MldGroupType(pub u8);
 
@@ -162,16 +162,16 @@ gannet_event::enumeration!(MldGroupType = "icmp6_mldv2_group_type", |kind| match
 });
 
 gannet_event::record! {
-    /// What a host listens to in one multicast group.
+    /// A multicast address record: the sources that a host listens to in one group.
     #[derive(Clone, Debug)]
     pub struct MldRecord<'a> = "icmp6_mldv2_mar" {
-        /// What it does with the sources.
+        /// Type of the record.
         group_type: MldGroupType = "group_type",
         /// Bytes of additional data.
         aux_data_len: u64 = "aux_data_len",
         /// Number of sources.
         num_sources: u64 = "num_sources",
-        /// The group.
+        /// Multicast address of the group.
         multicast_addr: Addr = "multicast_addr",
         /// The sources.
         sources: Vec<Addr> = "sources",
@@ -184,9 +184,9 @@ gannet_event::record! {
     /// A packet as captures store it.
     #[derive(Clone, Copy, Debug)]
     pub struct PcapPacket<'a> = "pcap_packet" {
-        /// Seconds of its time.
+        /// Seconds of its timestamp.
         ts_sec: u64 = "ts_sec",
-        /// Microseconds of its time.
+        /// Microseconds of its timestamp.
         ts_usec: u64 = "ts_usec",
         /// Bytes captured.
         caplen: u64 = "caplen",
@@ -194,7 +194,7 @@ gannet_event::record! {
         len: u64 = "len",
         /// The captured bytes.
         data: &'a [u8] = "data",
-        /// How the link encapsulates.
+        /// Encapsulation of the link.
         link_type: LinkEncap = "link_type",
     }
 }
@@ -211,7 +211,7 @@ gannet_event::enumeration!(IgmpKind = "IGMP::MessageType", |kind| match kind.0 {
     igmp::Kind::Report3 => "IGMP::MEMBERSHIP_REPORT_V3",
 });
 
-/// What a host does with a multicast group (RFC 3376 section 4.2.12), by its number.
+/// Type of a group record (RFC 3376 section 4.2.12), by its number.
 #[derive(Clone, Copy, Debug)]
 pub struct IgmpGroupType(pub u8);
 
@@ -226,16 +226,16 @@ gannet_event::enumeration!(IgmpGroupType = "IGMP::GroupType", |kind| match kind.
 });
 
 gannet_event::record! {
-    /// What a host does with one multicast group (RFC 3376 section 4.2.4).
+    /// A group record (RFC 3376 section 4.2.4).
     #[derive(Clone, Debug)]
     pub struct IgmpGroup<'a> = "IGMP::Group" {
-        /// What it does with the sources.
+        /// Type of the record.
         group_type: IgmpGroupType = "group_type",
         /// Bytes of additional data.
         aux_data_len: u64 = "aux_data_len",
         /// Number of sources.
         num_sources: u64 = "num_sources",
-        /// The group.
+        /// Multicast address of the group.
         multicast_addr: Addr = "multicast_addr",
         /// The sources.
         sources: Vec<Addr> = "sources",
@@ -261,7 +261,7 @@ gannet_event::events! {
         msg_type: IgmpKind = "msg_type",
     }
 
-    /// A router asks which groups have members (IGMP).
+    /// A router queries which groups have members (IGMP).
     pub struct IgmpQuery = "IGMP::membership_query", opt_in, one_thread {
         /// The router.
         source: Addr = "source",
@@ -301,25 +301,25 @@ gannet_event::events! {
         groups: Vec<IgmpGroup<'a>> = "groups",
     }
 
-    /// No analyzer took a packet: no connection has it, and it is no ARP.
+    /// No analyzer processed a packet: it belongs to no connection, and it is not ARP.
     pub struct PacketNotProcessed<'a> = "packet_not_processed", opt_in {
         /// The packet.
         pkt: PcapPacket<'a> = "pkt",
     }
 
-    /// A packet of Mobile IPv6 (RFC 6275).
+    /// A Mobile IPv6 packet (RFC 6275).
     pub struct MobileIpv6Message = "mobile_ipv6_message", opt_in {
         /// Its headers.
         p: PktHdr = "p",
     }
 
-    /// Segments were sent again: ten, a hundred, a thousand and so on.
+    /// Segments were retransmitted: ten, a hundred, a thousand and so on.
     pub struct TcpMultipleRetransmissions = "tcp_multiple_retransmissions", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent them.
         is_orig: bool = "is_orig",
-        /// How many.
+        /// Number of retransmissions.
         threshold: u64 = "threshold",
     }
 
@@ -329,7 +329,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent them.
         is_orig: bool = "is_orig",
-        /// How often.
+        /// Number of gaps.
         threshold: u64 = "threshold",
     }
 
@@ -339,7 +339,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether it is the originator.
         is_orig: bool = "is_orig",
-        /// How often.
+        /// Number of zero windows.
         threshold: u64 = "threshold",
     }
 
@@ -349,7 +349,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent them.
         is_orig: bool = "is_orig",
-        /// How many.
+        /// Number of errors.
         threshold: u64 = "threshold",
     }
 
@@ -359,11 +359,11 @@ gannet_event::events! {
         u: Connection = "u",
         /// Whether the originator sent them.
         is_orig: bool = "is_orig",
-        /// How many.
+        /// Number of errors.
         threshold: u64 = "threshold",
     }
 
-    /// An analyzer of a protocol that pairs datagrams is done with a connection.
+    /// An analyzer of datagram exchanges left a connection.
     pub struct UdpSessionDone = "udp_session_done", opt_in {
         /// The connection.
         u: Connection = "u",
@@ -377,53 +377,53 @@ gannet_event::events! {
         data: &'a [u8] = "data",
         /// Bytes on the wire.
         len: u64 = "len",
-        /// The type of the link by its number in captures.
+        /// Link type, by its number in captures.
         link_type: u64 = "link_type",
     }
 
-    /// A packet begins that is in a PPPoE session.
+    /// A packet in a PPPoE session is about to be analyzed.
     pub struct PppoeSession = "gannet::pppoe_session", opt_in, one_thread {
-        /// Its number.
+        /// Session number.
         session: u64 = "session",
     }
 
-    /// A packet is done: what statistics count.
+    /// A packet was analyzed: counters for statistics.
     pub struct PacketDone = "gannet::packet_done", opt_in, one_thread {
-        /// Whether a connection or ARP took it.
+        /// Whether a connection or ARP processed it.
         processed: bool = "processed",
-        /// Datagrams of which fragments wait.
+        /// Number of datagrams being reassembled from fragments.
         fragments: u64 = "fragments",
-        /// The most of them at a time.
+        /// Maximum number of such datagrams so far.
         most_fragments: u64 = "most_fragments",
-        /// Acknowledgements of new data of established TCP connections, so far.
+        /// Number of acknowledgements of new data of established TCP connections so far.
         acks: u64 = "acks",
-        /// The bytes that they acknowledged.
+        /// Number of bytes that they acknowledged.
         acked_bytes: u64 = "acked_bytes",
-        /// Those of them that acknowledged bytes that were not captured.
+        /// Number of acknowledgements of bytes that were not captured.
         gaps: u64 = "gaps",
-        /// These bytes.
+        /// Number of these bytes.
         gap_bytes: u64 = "gap_bytes",
-        /// Timers of the analysis.
+        /// Number of timers of the analysis.
         timers: u64 = "timers",
-        /// Bytes of TCP streams that wait above holes.
+        /// Number of buffered bytes of TCP streams that follow a gap.
         stream_bytes: u64 = "stream_bytes",
-        /// Bytes of fragments that wait.
+        /// Number of buffered bytes of fragments.
         fragment_bytes: u64 = "fragment_bytes",
     }
 
-    /// A packet of a protocol that is not read: a few of each kind.
+    /// A packet of an unknown protocol; reported for a few packets of each kind.
     pub struct UnknownProtocol<'a> = "unknown_protocol", opt_in, one_thread {
-        /// The layer that leads to it.
+        /// The layer that contains the protocol.
         analyzer_name: &'a str = "analyzer_name",
-        /// Its number there.
+        /// Number of the protocol in that layer.
         protocol: u64 = "protocol",
         /// Its first bytes.
         first_bytes: &'a [u8] = "first_bytes",
-        /// The layers around it, the outermost first.
+        /// The enclosing layers, the outermost first.
         analyzer_history: Vec<&'a str> = "analyzer_history",
     }
 
-    /// The options of a TCP segment, as they are on the wire, before its other events.
+    /// The options of a TCP segment as on the wire; raised before the other events of the segment.
     pub struct SegmentOptions<'a> = "gannet::tcp_options", opt_in {
         /// The options with all padding.
         options: &'a [u8] = "options",
@@ -433,29 +433,29 @@ gannet_event::events! {
     pub struct TcpSequences = "gannet::tcp_sequences", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The number behind what the originator sent.
+        /// The next sequence number of the originator.
         orig: u64 = "orig",
-        /// The number behind what the responder sent.
+        /// The next sequence number of the responder.
         resp: u64 = "resp",
     }
 
-    /// A packet of a connection that scripts look at again.
+    /// A packet of a connection that scripts watch.
     pub struct WatchedConnection = "gannet::watched_connection", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// Whether scripts discard an IP packet: a question.
+    /// A decision: whether scripts discard an IP packet.
     pub struct DiscardPacket<'a> = "gannet::discard_packet", opt_in, one_thread {
         /// Its headers.
         hdr: PktHdr = "hdr",
-        /// The protocol whose data follows, where it is complete: 6, 17 or 1; 0 if none is.
+        /// Protocol number of the complete transport header: 6, 17 or 1; 0 if there is none.
         protocol: u64 = "protocol",
-        /// Data behind the header of the transport.
+        /// Data after the transport header.
         data: &'a [u8] = "data",
     }
 
-    /// Whether a connection that was silent for too long is kept: a question.
+    /// A decision: whether a connection is kept after its timeout.
     pub struct ConnectionTimingOut = "gannet::connection_timing_out", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
@@ -467,18 +467,19 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Version of IP.
+        /// IP version.
         version: u64 = "version",
         /// The IP headers.
         header: &'a [u8] = "header",
-        /// The first bytes behind them.
+        /// The first bytes after the IP headers.
         payload: &'a [u8] = "payload",
-        /// The protocol of these.
+        /// Protocol number of the payload.
         protocol: u64 = "protocol",
     }
 
-    /// Data of a connection, for signatures: a part of a stream in order, or a datagram. The events before it are
-    /// delivered first, and analyzers that the listener starts read it at once.
+    /// Data of a connection, for signatures: the next bytes of a stream, or a datagram. Earlier
+    /// events are delivered first, and analyzers that the listener starts read the data
+    /// immediately.
     pub struct SignatureData<'a> = "gannet::signature_data", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
@@ -488,7 +489,7 @@ gannet_event::events! {
         contents: &'a [u8] = "contents",
     }
 
-    /// Analyzers that a listener started for data have read it.
+    /// Analyzers that a listener started for data have read that data.
     pub struct SignatureResume = "gannet::signature_resume", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -536,7 +537,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// A letter for each flag.
+        /// A letter for each flag that is set.
         flags: &'a str = "flags",
         /// Sequence number, relative to the first.
         seq: u64 = "seq",
@@ -574,11 +575,11 @@ gannet_event::events! {
     pub struct ConnectionSynPacket = "connection_SYN_packet", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// What it says.
+        /// Contents of the SYN.
         pkt: SynPacket = "pkt",
     }
 
-    /// A TCP connection began that has data.
+    /// A TCP connection began whose contents are reported.
     pub struct NewConnectionContents = "new_connection_contents", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -590,19 +591,19 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent them.
         is_orig: bool = "is_orig",
-        /// Position of the first, of which the SYN is the first.
+        /// Sequence number of the first byte, relative to the SYN.
         seq: u64 = "seq",
         /// The bytes.
         contents: &'a [u8] = "contents",
     }
 
-    /// Part of a TCP stream that a script writes to a file.
+    /// A part of a TCP stream that a script writes to a file.
     pub struct StreamContents<'a> = "gannet::stream_contents", opt_in, one_thread {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Bytes that are missing before it.
+        /// Number of missing bytes before it.
         missing: u64 = "missing",
         /// The bytes.
         contents: &'a [u8] = "contents",
@@ -632,13 +633,13 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// One side closed, which was never answered.
+    /// One side closed a connection that was never answered.
     pub struct ConnectionHalfFinished = "connection_half_finished", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// One side closed, and the other one went on.
+    /// One side closed a connection, and the other side continued.
     pub struct ConnectionPartialClose = "connection_partial_close", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -650,23 +651,23 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// A connection of which the beginning was not seen.
+    /// A connection whose beginning was not seen.
     pub struct PartialConnection = "partial_connection", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// The first acknowledgement of the originator.
+    /// The first acknowledgement by the originator.
     pub struct ConnectionFirstAck = "connection_first_ACK", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// All that a side sent was delivered.
+    /// All data of a side was delivered.
     pub struct ConnectionEof = "connection_EOF", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether the originator's side.
+        /// Whether it is the originator's side.
         is_orig: bool = "is_orig",
     }
 
@@ -676,7 +677,8 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// A connection ended because it was silent for longer than its timeout, and not because its protocol looked at it.
+    /// A connection ended because it was idle for longer than its timeout, and not by the idle
+    /// check of its protocol.
     pub struct ConnectionInactive = "gannet::connection_inactive", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -704,7 +706,7 @@ gannet_event::events! {
         contents: &'a [u8] = "contents",
     }
 
-    /// An ICMP message of another kind.
+    /// An ICMP message without a more specific event.
     pub struct IcmpSent = "icmp_sent", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -712,7 +714,7 @@ gannet_event::events! {
         info: IcmpInfo = "info",
     }
 
-    /// The same with its data.
+    /// Like `icmp_sent`, with the payload of the message.
     pub struct IcmpSentPayload<'a> = "icmp_sent_payload", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -750,7 +752,7 @@ gannet_event::events! {
         payload: &'a [u8] = "payload",
     }
 
-    /// An ICMPv6 error message that has no event of its own.
+    /// An ICMPv6 error message without a more specific event.
     pub struct IcmpErrorMessage = "icmp_error_message", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -758,7 +760,7 @@ gannet_event::events! {
         info: IcmpInfo = "info",
         /// Its code.
         code: u64 = "code",
-        /// The packet that it is about.
+        /// The packet that the message quotes.
         context: IcmpContext = "context",
     }
 
@@ -770,7 +772,7 @@ gannet_event::events! {
         info: IcmpInfo = "info",
         /// Its code.
         code: u64 = "code",
-        /// The packet that it is about.
+        /// The packet that the message quotes.
         context: IcmpContext = "context",
     }
 
@@ -782,11 +784,11 @@ gannet_event::events! {
         info: IcmpInfo = "info",
         /// Its code.
         code: u64 = "code",
-        /// The packet that it is about.
+        /// The packet that the message quotes.
         context: IcmpContext = "context",
     }
 
-    /// A packet was on its way for too long.
+    /// A packet exceeded its time to live, or its reassembly timed out.
     pub struct IcmpTimeExceeded = "icmp_time_exceeded", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -794,11 +796,11 @@ gannet_event::events! {
         info: IcmpInfo = "info",
         /// Its code.
         code: u64 = "code",
-        /// The packet that it is about.
+        /// The packet that the message quotes.
         context: IcmpContext = "context",
     }
 
-    /// A header was wrong.
+    /// A packet had an invalid header field.
     pub struct IcmpParameterProblem = "icmp_parameter_problem", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -806,7 +808,7 @@ gannet_event::events! {
         info: IcmpInfo = "info",
         /// Its code.
         code: u64 = "code",
-        /// The packet that it is about.
+        /// The packet that the message quotes.
         context: IcmpContext = "context",
     }
 
@@ -816,21 +818,21 @@ gannet_event::events! {
         c: Connection = "c",
         /// The message.
         info: IcmpInfo = "info",
-        /// Hop limit that hosts are to use.
+        /// Hop limit for hosts to use.
         cur_hop_limit: u64 = "cur_hop_limit",
-        /// Whether addresses come from DHCPv6.
+        /// Whether addresses are available from DHCPv6.
         managed: bool = "managed",
-        /// Whether other configuration comes from DHCPv6.
+        /// Whether other configuration is available from DHCPv6.
         other: bool = "other",
-        /// Whether it is a home agent.
+        /// Whether the router is a home agent.
         home_agent: bool = "home_agent",
         /// Preference.
         pref: u64 = "pref",
-        /// Whether it is a proxy.
+        /// Whether the router is a proxy.
         proxy: bool = "proxy",
         /// Reserved bits.
         rsv: u64 = "rsv",
-        /// How long it is a default router.
+        /// How long the router is a default router.
         router_lifetime: Interval = "router_lifetime",
         /// How long a neighbor counts as reachable.
         reachable_time: Interval = "reachable_time",
@@ -840,7 +842,7 @@ gannet_event::events! {
         options: Vec<NdOption<'a>> = "options",
     }
 
-    /// A host asks for routers (RFC 4861 section 4.1).
+    /// A host solicits routers (RFC 4861 section 4.1).
     pub struct IcmpRouterSolicitation<'a> = "icmp_router_solicitation", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -866,7 +868,7 @@ gannet_event::events! {
         group_addr: Addr = "group_addr",
     }
 
-    /// A host reports what it listens to (RFC 3810 section 5.2).
+    /// A host reports the multicast groups that it listens to (RFC 3810 section 5.2).
     pub struct IcmpMldReport2<'a> = "icmpv6_mld_report_v2", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -874,7 +876,7 @@ gannet_event::events! {
         groups: Vec<MldRecord<'a>> = "groups",
     }
 
-    /// A host asks for a neighbor (RFC 4861 section 4.3).
+    /// A host solicits a neighbor (RFC 4861 section 4.3).
     pub struct IcmpNeighborSolicitation<'a> = "icmp_neighbor_solicitation", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -886,17 +888,17 @@ gannet_event::events! {
         options: Vec<NdOption<'a>> = "options",
     }
 
-    /// A neighbor answers (RFC 4861 section 4.4).
+    /// A neighbor advertises itself (RFC 4861 section 4.4).
     pub struct IcmpNeighborAdvertisement<'a> = "icmp_neighbor_advertisement", opt_in {
         /// The connection.
         c: Connection = "c",
         /// The message.
         info: IcmpInfo = "info",
-        /// Whether it is a router.
+        /// Whether the neighbor is a router.
         router: bool = "router",
-        /// Whether it was asked.
+        /// Whether it was solicited.
         solicited: bool = "solicited",
-        /// Whether what is known of it is replaced.
+        /// Whether it replaces the known link-layer address.
         override_: bool = "override",
         /// The neighbor.
         tgt: Addr = "tgt",
@@ -904,7 +906,7 @@ gannet_event::events! {
         options: Vec<NdOption<'a>> = "options",
     }
 
-    /// A router knows a better way (RFC 4861 section 4.5, RFC 792).
+    /// A router reports a better next hop (RFC 4861 section 4.5, RFC 792).
     pub struct IcmpRedirect<'a> = "icmp_redirect", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -912,13 +914,13 @@ gannet_event::events! {
         info: IcmpInfo = "info",
         /// The better next hop.
         tgt: Addr = "tgt",
-        /// The destination that it is for.
+        /// The destination of the redirect.
         dest: Addr = "dest",
         /// Options.
         options: Vec<NdOption<'a>> = "options",
     }
 
-    /// An ARP message is malformed, or of a kind that is not read.
+    /// An ARP message is malformed, or of a kind that is not supported.
     pub struct BadArp<'a> = "bad_arp", opt_in {
         /// Protocol address of the sender.
         spa: Addr = "SPA",
@@ -928,7 +930,7 @@ gannet_event::events! {
         tpa: Addr = "TPA",
         /// Hardware address of the target.
         tha: &'a str = "THA",
-        /// What is wrong.
+        /// Reason.
         explanation: &'a str = "explanation",
     }
 
@@ -964,51 +966,52 @@ gannet_event::events! {
         tha: &'a str = "THA",
     }
 
-    /// A side of a connection sent more bytes of IP packets than a script wants to know of.
+    /// A side of a connection sent more bytes of IP packets than a script's threshold.
     pub struct ConnBytesThresholdCrossed = "conn_bytes_threshold_crossed" {
         /// The connection.
         c: Connection = "c",
-        /// The number.
+        /// The threshold.
         threshold: u64 = "threshold",
-        /// Whether the originator.
+        /// Whether the originator's side.
         is_orig: bool = "is_orig",
     }
 
-    /// A side of a connection sent more packets than a script wants to know of.
+    /// A side of a connection sent more packets than a script's threshold.
     pub struct ConnPacketsThresholdCrossed = "conn_packets_threshold_crossed" {
         /// The connection.
         c: Connection = "c",
-        /// The number.
+        /// The threshold.
         threshold: u64 = "threshold",
-        /// Whether the originator.
+        /// Whether the originator's side.
         is_orig: bool = "is_orig",
     }
 
-    /// A connection lasted for longer than a script wants to know of.
+    /// A connection lasted longer than a script's threshold.
     pub struct ConnDurationThresholdCrossed = "conn_duration_threshold_crossed" {
         /// The connection.
         c: Connection = "c",
-        /// The time.
+        /// The threshold.
         threshold: Interval = "threshold",
-        /// Whether the originator sent the packet that showed it.
+        /// Whether the originator sent the packet that exceeded it.
         is_orig: bool = "is_orig",
     }
 
-    /// A connection has as many packets as scripts say, those of both sides together.
+    /// The packets of both sides of a connection together reached a script's threshold.
     pub struct ConnGenericPacketThresholdCrossed = "conn_generic_packet_threshold_crossed", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The number.
+        /// The threshold.
         threshold: u64 = "threshold",
     }
 
-    /// A packet is analyzed: its time and its size, where its bytes are not needed. Delivered ahead of the other events of the packet.
+    /// A packet is analyzed: its time and size, for listeners that do not need its bytes. Delivered
+    /// before the other events of the packet.
     pub struct PacketSeen = "gannet::packet_seen", opt_in {
         /// Its time.
         ts: Time = "ts",
         /// Bytes on the wire.
         len: u64 = "len",
-        /// The type of the link by its number in captures.
+        /// Link type, by its number in captures.
         link_type: u64 = "link_type",
     }
 }

@@ -1,13 +1,13 @@
-//! Numbers and addresses at offsets in headers.
+//! Integers and addresses at offsets of headers.
 
 use gannet_base::Addr;
 
-/// The 16-bit number at an offset; 0 where there are no bytes.
+/// The 16-bit big-endian integer at offset `at`; 0 beyond the end.
 pub(super) fn be16(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 2).map_or(0, |b| u64::from(u16::from_be_bytes([b[0], b[1]])))
 }
 
-/// The 32-bit number at an offset; 0 where there are no bytes.
+/// The 32-bit big-endian integer at offset `at`; 0 beyond the end.
 pub(super) fn be32(bytes: &[u8], at: usize) -> u64 {
     be16(bytes, at) << 16 | be16(bytes, at + 2)
 }

@@ -1,16 +1,17 @@
-//! Headers of packets as events show them: Zeek's `raw_pkt_hdr`, `pkt_hdr` and the records inside.
+//! Packet headers in the form of events: Zeek's `raw_pkt_hdr`, `pkt_hdr` and the records within
+//! them.
 
 use gannet_base::Addr;
 use gannet_event::Port;
 
-/// How a link encapsulates.
+/// Encapsulation of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEncap {
     /// Ethernet.
     Ethernet,
-    /// Anything else.
+    /// Any other link type.
     Unknown,
-    /// A number that the type does not have.
+    /// A number that is not a value of Zeek's enum.
     Undefined,
 }
 
@@ -20,7 +21,7 @@ gannet_event::enumeration!(LinkEncap = "link_encap", |encap| match encap {
     LinkEncap::Undefined => "<undefined>",
 });
 
-/// What a frame carries.
+/// Network-layer protocol of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer3 {
     /// IPv4.
@@ -41,34 +42,34 @@ gannet_event::enumeration!(Layer3 = "layer3_proto", |proto| match proto {
 });
 
 gannet_event::record! {
-    /// The header of a frame.
+    /// Link-layer header of a frame.
     #[derive(Clone, Debug)]
     pub struct L2Hdr = "l2_hdr" {
-        /// How the link encapsulates.
+        /// Encapsulation of the link.
         encap: LinkEncap = "encap",
         /// Bytes on the wire.
         len: u64 = "len",
         /// Bytes captured.
         cap_len: u64 = "cap_len",
-        /// Source, of Ethernet.
+        /// Source address, for Ethernet.
         src: Option<String> = "src",
-        /// Destination, of Ethernet.
+        /// Destination address, for Ethernet.
         dst: Option<String> = "dst",
         /// Outer VLAN.
         vlan: Option<u64> = "vlan",
         /// Priority of the outer VLAN.
         vlan_pcp: Option<u64> = "vlan_pcp",
-        /// Whether the outer VLAN's tag says that the frame may be dropped.
+        /// Drop eligible indicator of the outer VLAN.
         vlan_dei: Option<bool> = "vlan_dei",
         /// Inner VLAN.
         inner_vlan: Option<u64> = "inner_vlan",
         /// Priority of the inner VLAN.
         inner_vlan_pcp: Option<u64> = "inner_vlan_pcp",
-        /// Whether the inner VLAN's tag says that the frame may be dropped.
+        /// Drop eligible indicator of the inner VLAN.
         inner_vlan_dei: Option<bool> = "inner_vlan_dei",
         /// The last EtherType.
         eth_type: Option<u64> = "eth_type",
-        /// What it carries.
+        /// Network-layer protocol.
         proto: Layer3 = "proto",
     }
 }
@@ -77,7 +78,7 @@ gannet_event::record! {
     /// An IPv4 header (RFC 791).
     #[derive(Clone, Debug)]
     pub struct Ip4Hdr = "ip4_hdr" {
-        /// Bytes of the header.
+        /// Length of the header, in bytes.
         hl: u64 = "hl",
         /// Type of service.
         tos: u64 = "tos",
@@ -85,9 +86,9 @@ gannet_event::record! {
         len: u64 = "len",
         /// Identification.
         id: u64 = "id",
-        /// Whether it may not be fragmented.
+        /// Don't Fragment flag.
         df: bool = "DF",
-        /// Whether more fragments follow.
+        /// More Fragments flag.
         mf: bool = "MF",
         /// Offset of the fragment, in bytes.
         offset: u64 = "offset",
@@ -117,7 +118,7 @@ gannet_event::record! {
     }
 }
 
-/// A string of its own.
+/// An owned or static string.
 pub type Vec8 = std::borrow::Cow<'static, [u8]>;
 
 gannet_event::record! {
@@ -126,7 +127,7 @@ gannet_event::record! {
     pub struct Ip6Hopopts = "ip6_hopopts" {
         /// Next header.
         nxt: u64 = "nxt",
-        /// Length in units of eight bytes, without the first.
+        /// Length in units of eight bytes, excluding the first eight.
         len: u64 = "len",
         /// Options.
         options: Vec<Ip6Option> = "options",
@@ -139,7 +140,7 @@ gannet_event::record! {
     pub struct Ip6Dstopts = "ip6_dstopts" {
         /// Next header.
         nxt: u64 = "nxt",
-        /// Length in units of eight bytes, without the first.
+        /// Length in units of eight bytes, excluding the first eight.
         len: u64 = "len",
         /// Options.
         options: Vec<Ip6Option> = "options",
@@ -152,13 +153,13 @@ gannet_event::record! {
     pub struct Ip6Routing = "ip6_routing" {
         /// Next header.
         nxt: u64 = "nxt",
-        /// Length in units of eight bytes, without the first.
+        /// Length in units of eight bytes, excluding the first eight.
         len: u64 = "len",
         /// Type.
         rtype: u64 = "rtype",
         /// Segments left.
         segleft: u64 = "segleft",
-        /// What follows.
+        /// Type-specific data.
         data: Vec8 = "data",
     }
 }
@@ -171,11 +172,11 @@ gannet_event::record! {
         nxt: u64 = "nxt",
         /// Reserved byte.
         rsv1: u64 = "rsv1",
-        /// Offset in units of eight bytes.
+        /// Fragment offset in units of eight bytes.
         offset: u64 = "offset",
         /// Reserved bits.
         rsv2: u64 = "rsv2",
-        /// Whether more follow.
+        /// Whether more fragments follow.
         more: bool = "more",
         /// Identification.
         id: u64 = "id",
@@ -188,7 +189,7 @@ gannet_event::record! {
     pub struct Ip6Ah = "ip6_ah" {
         /// Next header.
         nxt: u64 = "nxt",
-        /// Length in units of four bytes, without the first two.
+        /// Length in units of four bytes, minus two.
         len: u64 = "len",
         /// Reserved.
         rsv: u64 = "rsv",
@@ -213,7 +214,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A request to refresh a binding (RFC 6275 section 6.1.2).
+    /// Binding Refresh Request (RFC 6275 section 6.1.2).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityBrr = "ip6_mobility_brr" {
         /// Reserved.
@@ -224,7 +225,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The start of a test of the home address (RFC 6275 section 6.1.3).
+    /// Home Test Init (RFC 6275 section 6.1.3).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityHoti = "ip6_mobility_hoti" {
         /// Reserved.
@@ -237,7 +238,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The start of a test of the care-of address (RFC 6275 section 6.1.4).
+    /// Care-of Test Init (RFC 6275 section 6.1.4).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityCoti = "ip6_mobility_coti" {
         /// Reserved.
@@ -250,14 +251,14 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A test of the home address (RFC 6275 section 6.1.5).
+    /// Home Test (RFC 6275 section 6.1.5).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityHot = "ip6_mobility_hot" {
-        /// Index of the nonce.
+        /// Home nonce index.
         nonce_idx: u64 = "nonce_idx",
-        /// Cookie.
+        /// Home init cookie.
         cookie: u64 = "cookie",
-        /// Token.
+        /// Home keygen token.
         token: u64 = "token",
         /// Options.
         options: Vec<Ip6Option> = "options",
@@ -265,14 +266,14 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A test of the care-of address (RFC 6275 section 6.1.6).
+    /// Care-of Test (RFC 6275 section 6.1.6).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityCot = "ip6_mobility_cot" {
-        /// Index of the nonce.
+        /// Care-of nonce index.
         nonce_idx: u64 = "nonce_idx",
-        /// Cookie.
+        /// Care-of init cookie.
         cookie: u64 = "cookie",
-        /// Token.
+        /// Care-of keygen token.
         token: u64 = "token",
         /// Options.
         options: Vec<Ip6Option> = "options",
@@ -280,18 +281,18 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// An update of a binding (RFC 6275 section 6.1.7).
+    /// Binding Update (RFC 6275 section 6.1.7).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityBu = "ip6_mobility_bu" {
         /// Sequence number.
         seq: u64 = "seq",
         /// Whether an acknowledgement is requested.
         acknowledge: bool = "a",
-        /// Whether it is a registration at home.
+        /// Home registration.
         home: bool = "h",
-        /// Whether the interface identifier of the link-local address is that of the home address.
+        /// Link-local address compatibility.
         link_local: bool = "l",
-        /// Whether key management survives a move.
+        /// Key management mobility capability.
         key: bool = "k",
         /// Lifetime in units of four seconds.
         life: u64 = "life",
@@ -301,12 +302,12 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// An acknowledgement of a binding (RFC 6275 section 6.1.8).
+    /// Binding Acknowledgement (RFC 6275 section 6.1.8).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityBack = "ip6_mobility_back" {
         /// Status.
         status: u64 = "status",
-        /// Whether key management survives a move.
+        /// Key management mobility capability.
         key: bool = "k",
         /// Sequence number.
         seq: u64 = "seq",
@@ -318,7 +319,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// An error of a binding (RFC 6275 section 6.1.9).
+    /// Binding Error (RFC 6275 section 6.1.9).
     #[derive(Clone, Debug)]
     pub struct Ip6MobilityBe = "ip6_mobility_be" {
         /// Status.
@@ -331,26 +332,26 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A message of Mobile IPv6.
+    /// A Mobile IPv6 message.
     #[derive(Clone, Debug, Default)]
     pub struct Ip6MobilityMsg = "ip6_mobility_msg" {
-        /// Its type.
+        /// Type of the message.
         id: u64 = "id",
-        /// A request to refresh a binding.
+        /// Binding Refresh Request.
         brr: Option<Ip6MobilityBrr> = "brr",
-        /// The start of a test of the home address.
+        /// Home Test Init.
         hoti: Option<Ip6MobilityHoti> = "hoti",
-        /// The start of a test of the care-of address.
+        /// Care-of Test Init.
         coti: Option<Ip6MobilityCoti> = "coti",
-        /// A test of the home address.
+        /// Home Test.
         hot: Option<Ip6MobilityHot> = "hot",
-        /// A test of the care-of address.
+        /// Care-of Test.
         cot: Option<Ip6MobilityCot> = "cot",
-        /// An update of a binding.
+        /// Binding Update.
         bu: Option<Ip6MobilityBu> = "bu",
-        /// An acknowledgement of a binding.
+        /// Binding Acknowledgement.
         back: Option<Ip6MobilityBack> = "back",
-        /// An error of a binding.
+        /// Binding Error.
         be: Option<Ip6MobilityBe> = "be",
     }
 }
@@ -361,7 +362,7 @@ gannet_event::record! {
     pub struct Ip6MobilityHdr = "ip6_mobility_hdr" {
         /// Next header.
         nxt: u64 = "nxt",
-        /// Length in units of eight bytes, without the first.
+        /// Length in units of eight bytes, excluding the first eight.
         len: u64 = "len",
         /// Type of the message.
         mh_type: u64 = "mh_type",
@@ -378,21 +379,21 @@ gannet_event::record! {
     /// One extension header.
     #[derive(Clone, Debug)]
     pub struct Ip6ExtHdr = "ip6_ext_hdr" {
-        /// Its number.
+        /// Protocol number of the header.
         id: u64 = "id",
         /// Hop-by-hop options.
         hopopts: Option<Ip6Hopopts> = "hopopts",
         /// Destination options.
         dstopts: Option<Ip6Dstopts> = "dstopts",
-        /// Routing.
+        /// Routing header.
         routing: Option<Ip6Routing> = "routing",
-        /// Fragment.
+        /// Fragment header.
         fragment: Option<Ip6Fragment> = "fragment",
-        /// Authentication.
+        /// Authentication header.
         ah: Option<Ip6Ah> = "ah",
-        /// Encryption.
+        /// Encapsulating security payload header.
         esp: Option<Ip6Esp> = "esp",
-        /// Mobility.
+        /// Mobility header.
         mobility: Option<Ip6MobilityHdr> = "mobility",
     }
 }
@@ -432,15 +433,15 @@ gannet_event::record! {
         seq: u64 = "seq",
         /// Acknowledgement number.
         ack: u64 = "ack",
-        /// Bytes of the header.
+        /// Length of the header, in bytes.
         hl: u64 = "hl",
-        /// Bytes of data.
+        /// Number of data bytes.
         dl: u64 = "dl",
         /// Reserved bits.
         reserved: u64 = "reserved",
         /// Flags.
         flags: u64 = "flags",
-        /// Window.
+        /// Window size.
         win: u64 = "win",
     }
 }
@@ -488,7 +489,7 @@ gannet_event::record! {
     /// The headers of a frame.
     #[derive(Clone, Debug)]
     pub struct RawPktHdr = "raw_pkt_hdr" {
-        /// Of the link.
+        /// Link-layer header.
         l2: L2Hdr = "l2",
         /// IPv4.
         ip: Option<Ip4Hdr> = "ip",

@@ -1,4 +1,4 @@
-//! IPv6 extension headers from their bytes (RFC 8200 section 4, RFC 6275 section 6), as events show them.
+//! Builds the records of IPv6 extension headers (RFC 8200 section 4, RFC 6275 section 6).
 
 use super::fields::addr6;
 use super::fields::be16;
@@ -23,7 +23,7 @@ use super::headers::Ip6MobilityMsg;
 use super::headers::Ip6Option;
 use super::headers::Ip6Routing;
 
-/// The extension headers behind the fixed one of 40 bytes.
+/// The extension headers after the fixed header of 40 bytes.
 pub(super) fn extensions(header: &[u8], mut next: u64) -> Vec<Ip6ExtHdr> {
     let mut all = Vec::new();
     let mut rest = header.get(40..).unwrap_or_default();
@@ -98,7 +98,7 @@ pub(super) fn extensions(header: &[u8], mut next: u64) -> Vec<Ip6ExtHdr> {
     all
 }
 
-/// A mobility header with its message, as far as the header's length holds one.
+/// A mobility header with its message, if the header's length contains one.
 fn mobility(header: &[u8]) -> Ip6MobilityHdr {
     let id = byte(header, 2);
     let mut msg = Ip6MobilityMsg { id, ..Default::default() };
@@ -171,7 +171,7 @@ fn mobility(header: &[u8]) -> Ip6MobilityHdr {
 
 fn options6(mut rest: &[u8]) -> Vec<Ip6Option> {
     let mut all = Vec::new();
-    // A single byte at the end is no option, even if it is padding.
+    // A single byte at the end is not an option, even if it is padding.
     while rest.len() >= 2 {
         let otype = byte(rest, 0);
         if otype == 0 {
@@ -204,9 +204,9 @@ mod tests {
         assert_eq!((bu.acknowledge, bu.home, bu.link_local, bu.key), (true, false, false, true));
         assert_eq!((bu.options[0].otype, bu.options[0].len), (1, 2));
         assert_eq!((bu.options[1].otype, bu.options[1].len), (0xc9, 1));
-        // A single byte at the end is no option.
+        // A single byte at the end is not an option.
         assert_eq!(bu.options.len(), 2 + 12);
-        // Too short for its type.
+        // The header is too short for its type.
         assert!(mobility(&header[..8]).msg.bu.is_none());
         let kinds = [0, 1, 2, 3, 4, 6, 7, 8].map(|kind| {
             let mut header = header;

@@ -1,7 +1,8 @@
-//! Events of packets, of transports and of the sizes of connections: what the engine raises without any analyzer
-//! of a protocol.
+//! Events of packets, of transports and of connection sizes, which the engine raises without a
+//! protocol analyzer.
 //!
-//! Nearly all of them are opt-in: there is one for every packet, and only listeners that name them receive them.
+//! Nearly all of them are opt-in: they are raised for every packet, and only listeners that name
+//! them receive them.
 
 pub mod build;
 pub mod events;

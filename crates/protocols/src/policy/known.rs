@@ -40,7 +40,7 @@ gannet_log::row! {
         port_num: Port = "port_num",
         /// Transport.
         port_proto: Proto = "port_proto",
-        /// Protocols that were recognised there for the first time; empty if none was within five
+        /// Protocols newly recognized on the service; empty if none was recognized within five
         /// minutes.
         service: Set<&'a str> = "service",
     }
@@ -71,17 +71,17 @@ gannet_log::row! {
         ts: Time = "ts",
         /// The host.
         host: Addr = "host",
-        /// Whether it asks (`Known::MODBUS_MASTER`) or answers (`Known::MODBUS_SLAVE`).
+        /// Role of the host: `Known::MODBUS_MASTER` sends requests, `Known::MODBUS_SLAVE` replies.
         device_type: Enum = "device_type",
     }
 }
 
 /// A known item is logged again after this time.
 const DAY: Interval = Interval::from_secs(86_400);
-/// Most items of one kind; beyond, the table is cleared.
+/// Maximum number of items of one kind; beyond it, the table is cleared.
 const MAX: usize = 1_000_000;
-/// A service of unknown protocol is logged if nothing was recognised there within this time.
-const PATIENCE: Interval = Interval::from_secs(300);
+/// A service is logged without a protocol if none was recognized on it within this time.
+const UNKNOWN_AFTER: Interval = Interval::from_secs(300);
 
 /// Items seen within a day.
 #[derive(Debug)]
@@ -96,26 +96,26 @@ impl<K> Default for Daily<K> {
 }
 
 impl<K: Hash + Eq> Daily<K> {
-    fn is_news(&mut self, now: Time, key: K) -> bool {
+    fn insert_if_new(&mut self, now: Time, key: K) -> bool {
         if self.since.get(&key).is_some_and(|at| now < *at + DAY) {
             return false;
         }
-        make_room(&mut self.since, MAX, |at| now < *at + DAY);
+        ensure_capacity(&mut self.since, MAX, |at| now < *at + DAY);
         self.since.insert(key, now);
         true
     }
 }
 
-/// Makes room for one more in a table of limited size: expired items are removed, or all of them if
-/// few have expired, so that the next scan is far away.
-pub(super) fn make_room<K: Hash + Eq, V>(
+/// Makes space for one more entry in a table of limited size: removes expired entries, or all of
+/// them if few have expired, so that the next scan is much later.
+pub(super) fn ensure_capacity<K: Hash + Eq, V>(
     map: &mut HashMap<K, V, KeyedHash>,
-    most: usize,
+    max: usize,
     valid: impl Fn(&V) -> bool,
 ) {
-    if map.len() >= most {
+    if map.len() >= max {
         map.retain(|_, v| valid(v));
-        if map.len() > most - most / 8 {
+        if map.len() > max - max / 8 {
             map.clear();
         }
     }
@@ -127,7 +127,7 @@ pub(super) struct Hosts(Daily<Addr>);
 
 impl Hosts {
     pub(super) fn seen(&mut self, logs: &mut Logs, ts: Time, host: Addr) {
-        if self.0.is_news(ts, host) {
+        if self.0.insert_if_new(ts, host) {
             logs.write(&HostRow { ts, host });
         }
     }
@@ -156,7 +156,7 @@ pub(super) struct Certificates(Daily<(Addr, Box<str>)>);
 
 impl Certificates {
     pub(super) fn seen(&mut self, logs: &mut Logs, ts: Time, seen: &PresentedCertificate<'_>) {
-        if self.0.is_news(ts, (seen.host, seen.fingerprint.into())) {
+        if self.0.insert_if_new(ts, (seen.host, seen.fingerprint.into())) {
             logs.write(&CertificateRow {
                 ts,
                 host: seen.host,
@@ -177,43 +177,44 @@ impl Modbus {
     pub(super) fn seen(&mut self, logs: &mut Logs, ts: Time, id: &ConnId) {
         let parts = [(id.orig_h, "Known::MODBUS_MASTER"), (id.resp_h, "Known::MODBUS_SLAVE")];
         for (host, part) in parts {
-            if self.0.is_news(ts, (host, part)) {
+            if self.0.insert_if_new(ts, (host, part)) {
                 logs.write(&ModbusRow { ts, host, device_type: Enum(part) });
             }
         }
     }
 }
 
-/// The service that a connection shows of its responder.
+/// The responder of a connection as a service.
 #[derive(Clone, Copy, Debug)]
-pub struct Served<'a> {
+pub struct ObservedService<'a> {
     /// The responder.
     pub host: Addr,
     /// Its port.
     pub port: u16,
     /// Transport.
     pub proto: Proto,
-    /// Protocols recognised so far, as connections hold them.
+    /// Protocols recognized so far, by the numbers that connections use.
     pub protocols: &'a [u8],
-    /// Bytes of payload that the responder sent.
+    /// Number of payload bytes that the responder sent.
     pub sent: u64,
-    /// Whether the responder did answer.
+    /// Whether the responder sent anything.
     pub answered: bool,
 }
 
-impl Served<'_> {
-    /// Whether it shows a service at all.
+impl ObservedService<'_> {
+    /// Whether the connection shows a service.
     pub(super) fn counts(&self) -> bool {
         let one = |tag| self.protocols == [tag as u8];
-        // Data connections are announced, not served; a DNS server is one that answers.
+        // Data connections are announced by others and show no service; a DNS server must have
+        // answered.
         self.answered && !one(Tag::FtpData) && !(one(Tag::Dns) && self.sent == 0)
     }
 }
 
-/// A protocol by the name that connections have for it.
+/// The name that a protocol has in the `service` of connections.
 fn name(protocol: u8) -> &'static str {
     match Tag::ALL.get(usize::from(protocol)) {
-        // These are no analyzers' names.
+        // These have no analyzer of their own.
         Some(tag @ (Tag::FtpData | Tag::IrcData | Tag::Gridftp)) => tag.service(),
         Some(tag) => tag.name(),
         None => "",
@@ -226,7 +227,7 @@ type Service = (Addr, u16, Proto);
 #[derive(Debug, Default)]
 pub(super) struct Services {
     known: HashMap<Service, Known, KeyedHash>,
-    /// Services of unknown protocol, with the time from which they are logged.
+    /// Services of unknown protocol, with the time at which they are logged without one.
     waiting: VecDeque<(Time, Service)>,
 }
 
@@ -237,11 +238,11 @@ struct Known {
 }
 
 impl Services {
-    pub(super) fn seen(&mut self, logs: &mut Logs, now: Time, seen: &Served<'_>) {
+    pub(super) fn seen(&mut self, logs: &mut Logs, now: Time, seen: &ObservedService<'_>) {
         let service = (seen.host, seen.port, seen.proto);
         if seen.protocols.is_empty() {
             if self.waiting.len() < MAX {
-                self.waiting.push_back((now + PATIENCE, service));
+                self.waiting.push_back((now + UNKNOWN_AFTER, service));
             }
             return;
         }
@@ -249,20 +250,20 @@ impl Services {
         self.log(logs, now, now, service, &names);
     }
 
-    /// The next packet has this time: services have waited long enough.
+    /// Advances to the time of the next packet, and logs services that waited long enough.
     pub(super) fn arrive(&mut self, logs: &mut Logs, packet: Time) {
         while let Some((due, service)) = self.waiting.front().copied()
             && due <= packet
         {
             self.waiting.pop_front();
-            self.log(logs, packet, due - PATIENCE, service, &[""]);
+            self.log(logs, packet, due - UNKNOWN_AFTER, service, &[""]);
         }
     }
 
-    /// The end of input: none waits any longer.
+    /// Logs all waiting services at the end of input.
     pub(super) fn finish(&mut self, logs: &mut Logs, now: Time) {
         while let Some((due, service)) = self.waiting.pop_front() {
-            self.log(logs, now, due - PATIENCE, service, &[""]);
+            self.log(logs, now, due - UNKNOWN_AFTER, service, &[""]);
         }
     }
 
@@ -275,18 +276,18 @@ impl Services {
         names: &[&'static str],
     ) {
         if !self.known.contains_key(&service) {
-            make_room(&mut self.known, MAX, |k| now < k.since + DAY);
+            ensure_capacity(&mut self.known, MAX, |k| now < k.since + DAY);
         }
         let fresh = || Known { since: now, names: HashSet::default() };
         let known = self.known.entry(service).or_insert_with(fresh);
         if now >= known.since + DAY {
             *known = fresh();
         }
-        let news: Vec<_> = names.iter().copied().filter(|n| known.names.insert(n)).collect();
-        if !news.is_empty() {
+        let new_names: Vec<_> = names.iter().copied().filter(|n| known.names.insert(n)).collect();
+        if !new_names.is_empty() {
             let (host, port, port_proto) = service;
             let port_num = Port(port);
-            logs.write(&ServiceRow { ts, host, port_num, port_proto, service: Set(news) });
+            logs.write(&ServiceRow { ts, host, port_num, port_proto, service: Set(new_names) });
         }
     }
 }
@@ -316,9 +317,9 @@ mod tests {
         };
         for (old, left) in [(0, 0), (1, 0), (2, 14), (16, 0)] {
             let mut map = map(old);
-            make_room(&mut map, 17, |valid| *valid);
+            ensure_capacity(&mut map, 17, |valid| *valid);
             assert_eq!(map.len(), 16, "there is room");
-            make_room(&mut map, 16, |valid| *valid);
+            ensure_capacity(&mut map, 16, |valid| *valid);
             assert_eq!(map.len(), left, "{old} are out of date");
         }
     }
@@ -365,7 +366,7 @@ mod tests {
         let (mut logs, mut services) = (logs(), Services::default());
         let at = Time::from_secs;
         let protocols = [Tag::Smb as u8, Tag::KrbTcp as u8];
-        let seen = |protocols| Served {
+        let seen = |protocols| ObservedService {
             host: A,
             port: 445,
             proto: Proto::Tcp,
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn what_shows_no_service() {
         let dns = [Tag::Dns as u8];
-        let seen = Served {
+        let seen = ObservedService {
             host: A,
             port: 53,
             proto: Proto::Udp,
@@ -402,9 +403,9 @@ mod tests {
             answered: true,
         };
         assert!(seen.counts());
-        assert!(!Served { sent: 0, ..seen }.counts());
-        assert!(!Served { answered: false, ..seen }.counts());
-        assert!(!Served { protocols: &[Tag::FtpData as u8], ..seen }.counts());
-        assert!(Served { protocols: &[], sent: 0, ..seen }.counts());
+        assert!(!ObservedService { sent: 0, ..seen }.counts());
+        assert!(!ObservedService { answered: false, ..seen }.counts());
+        assert!(!ObservedService { protocols: &[Tag::FtpData as u8], ..seen }.counts());
+        assert!(ObservedService { protocols: &[], sent: 0, ..seen }.counts());
     }
 }

@@ -1,8 +1,8 @@
-//! capture_loss.log: how much of the traffic the capture missed.
+//! capture_loss.log: an estimate of the traffic that the capture missed.
 //!
-//! A host acknowledges only data it received. An acknowledgement of data that is not in the capture
-//! shows a capture loss; their share of all acknowledgements is an estimate of it. Only connections
-//! established in both directions count.
+//! A host acknowledges only data that it received. An acknowledgement of data that is not in the
+//! capture shows a loss in the capture; the share of such acknowledgements is an estimate of the
+//! loss. Only connections established in both directions count.
 
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -11,36 +11,36 @@ use gannet_log::Logs;
 use crate::weird::NoticeRow;
 
 gannet_log::row! {
-    /// Estimate of capture loss: after a minute, then every quarter of an hour.
+    /// Estimate of capture loss: after the first minute, then every 15 minutes.
     pub struct LossRow = "capture_loss", opt_in {
-        /// When it was measured.
+        /// Time of the measurement.
         ts: Time = "ts",
         /// Length of the measured interval.
         ts_delta: Interval = "ts_delta",
         /// Name of the measuring process: always `zeek`, as for a process outside of a cluster.
         peer: &'static str = "peer",
-        /// Acks of data that is not in the capture.
+        /// Number of acknowledgements of data that is not in the capture.
         gaps: u64 = "gaps",
-        /// All acks of new data.
+        /// Number of all acknowledgements of new data.
         acks: u64 = "acks",
-        /// The former in percent of the latter.
+        /// `gaps` in percent of `acks`.
         percent_lost: f64 = "percent_lost",
     }
 }
 
 const FIRST: Interval = Interval::from_secs(60);
 const LATER: Interval = Interval::from_secs(900);
-/// Percent from which on it is too much.
+/// Percentage of loss from which a notice is raised.
 const TOO_MUCH: f64 = 10.0;
-/// Fewer acks are too few.
+/// Minimum number of acknowledgements; fewer raise a notice.
 const TOO_FEW: u64 = 1;
 
-/// Counts, and when they are logged.
+/// Counters, and the time at which they are logged.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     acks: u64,
     gaps: u64,
-    /// When counting began, and when it is logged.
+    /// Time at which counting began, and time at which the counters are logged.
     span: Option<(Time, Time)>,
 }
 
@@ -50,24 +50,24 @@ impl Meter {
         self.gaps += u64::from(gap);
     }
 
-    /// The next packet has this time.
+    /// Advances to the time of the next packet.
     pub(super) fn arrive(&mut self, logs: &mut Logs, packet: Time) {
         match self.span {
             None => self.span = Some((packet, packet + FIRST)),
             Some((_, due)) if packet >= due => {
-                self.tell(logs, packet);
+                self.log_counts(logs, packet);
                 self.span = Some((packet, packet + LATER));
             }
             Some(_) => {}
         }
     }
 
-    /// The end of input: logs the last counts.
+    /// Logs the last counters at the end of input.
     pub(super) fn finish(&mut self, logs: &mut Logs, now: Time) {
-        self.tell(logs, now);
+        self.log_counts(logs, now);
     }
 
-    fn tell(&mut self, logs: &mut Logs, now: Time) {
+    fn log_counts(&mut self, logs: &mut Logs, now: Time) {
         let Some((since, _)) = self.span else { return };
         let (acks, gaps) = (std::mem::take(&mut self.acks), std::mem::take(&mut self.gaps));
         let percent_lost = if acks == 0 { 0.0 } else { 100.0 * gaps as f64 / acks as f64 };

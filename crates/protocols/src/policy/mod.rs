@@ -1,4 +1,4 @@
-//! Logs that are written only on request: assets of a network, and the quality of the capture.
+//! Logs that are written only on request: the assets of a network, and the quality of the capture.
 //!
 //! These logs contain conclusions from traffic: hosts, services and certificates ([`known`]),
 //! software ([`software`]), capture loss ([`loss`]), unknown protocols ([`unknown`]), counts of
@@ -32,13 +32,13 @@ use gannet_log::Selection;
 use self::software::DetectedSoftware;
 use crate::local_nets::LocalNets;
 
-/// Hosts that these logs are about.
+/// Hosts that the asset logs include.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assets {
     /// Hosts of local networks.
     #[default]
     Local,
-    /// All others.
+    /// Hosts of all other networks.
     Remote,
     /// All.
     All,
@@ -57,7 +57,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// For the logs that are wanted; `None` where none of these is.
+    /// Creates the state of the selected logs; `None` if none is selected.
     pub fn new(selection: &Selection) -> Option<Box<Self>> {
         let policy = Self {
             hosts: selection.wants::<HostRow>().then(Default::default),
@@ -79,7 +79,8 @@ impl Policy {
         any.then(|| Box::new(policy))
     }
 
-    /// An ack of a whole connection reached the stream it is for; `gap` if data it covers is missing.
+    /// Counts an acknowledgement that a complete connection received; `gap` says whether
+    /// acknowledged data is missing.
     pub fn acked(&mut self, gap: bool) {
         if let Some(meter) = &mut self.loss {
             meter.acked(gap);
@@ -87,7 +88,7 @@ impl Policy {
     }
 }
 
-/// A policy with its environment.
+/// A policy with the environment that it needs.
 pub struct View<'a> {
     policy: &'a mut Policy,
     logs: &'a mut Logs,
@@ -96,7 +97,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// A policy with its environment.
+    /// Creates a view.
     pub(crate) fn new(
         policy: &'a mut Policy,
         logs: &'a mut Logs,
@@ -116,7 +117,7 @@ impl View<'_> {
         }
     }
 
-    /// Two hosts shook hands.
+    /// Notes that two hosts completed a TCP handshake.
     pub fn established(&mut self, now: Time, id: &ConnId) {
         for host in [id.orig_h, id.resp_h] {
             let tracked = self.policy.hosts.is_some() && self.tracks(host);
@@ -126,9 +127,9 @@ impl View<'_> {
         }
     }
 
-    /// A connection's protocols were recognised, or it ends with these. Returns whether a service
-    /// was logged.
-    pub fn service(&mut self, now: Time, seen: &known::Served<'_>) -> bool {
+    /// Notes the protocols of a connection, when one is recognized or the connection ends. Returns
+    /// whether a service was logged.
+    pub fn service(&mut self, now: Time, seen: &known::ObservedService<'_>) -> bool {
         if self.policy.services.is_none() || !seen.counts() || !self.tracks(seen.host) {
             return false;
         }
@@ -138,7 +139,7 @@ impl View<'_> {
         true
     }
 
-    /// A server proved itself with a certificate.
+    /// Notes a certificate that a server presented.
     pub fn certificate(&mut self, now: Time, seen: &known::PresentedCertificate<'_>) {
         if self.policy.certificates.is_some()
             && self.tracks(seen.host)
@@ -148,24 +149,24 @@ impl View<'_> {
         }
     }
 
-    /// A Modbus message went between two hosts.
+    /// Notes a Modbus message between two hosts.
     pub fn modbus(&mut self, now: Time, id: &ConnId) {
         if let Some(modbus) = &mut self.policy.modbus {
             modbus.seen(self.logs, now, id);
         }
     }
 
-    /// Software that identified itself.
+    /// Notes software that identified itself.
     pub fn software(&mut self, now: Time, found: &DetectedSoftware<'_>) {
         if self.policy.software.is_some()
             && self.tracks(found.host)
             && let Some(software) = &mut self.policy.software
         {
-            software.found(self.logs, now, found);
+            software.on_detected(self.logs, now, found);
         }
     }
 
-    /// Software of a mail client, which is trusted if the connecting host is tracked.
+    /// Notes software of a mail client, if the connecting host is tracked.
     pub fn relayed_software(&mut self, now: Time, relay: Addr, found: &DetectedSoftware<'_>) {
         // Mail from outside may name arbitrary hosts.
         if self.local.contain(relay) {
@@ -173,14 +174,14 @@ impl View<'_> {
         }
     }
 
-    /// A packet led to a protocol that nothing here reads.
+    /// Notes a packet of an unknown protocol.
     pub fn unknown(&mut self, now: Time, seen: &unknown::Seen<'_>) {
         if let Some(unknown) = &mut self.policy.unknown {
             unknown.seen(self.logs, now, seen);
         }
     }
 
-    /// The next packet has this time.
+    /// Advances to the time of the next packet.
     pub fn arrive(&mut self, packet: Time) {
         if let Some(services) = &mut self.policy.services {
             services.arrive(self.logs, packet);
@@ -190,7 +191,7 @@ impl View<'_> {
         }
     }
 
-    /// The end of input.
+    /// Logs pending rows at the end of input.
     pub fn finish(&mut self, now: Time) {
         if let Some(services) = &mut self.policy.services {
             services.finish(self.logs, now);

@@ -1,4 +1,4 @@
-//! unknown_protocols.log: protocols that packets lead to and nothing here reads.
+//! unknown_protocols.log: protocols that no analyzer reads.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use gannet_log::Vector;
 use crate::packet::events::UnknownProtocol;
 
 gannet_log::row! {
-    /// Protocols below transport, and transports, that gannet does not parse: the first few packets of
-    /// each.
+    /// Packets of protocols that gannet does not parse, at transport layer and below: the first few
+    /// of each kind.
     pub struct UnknownRow<'a> = "unknown_protocols", opt_in {
-        /// When it was seen.
+        /// Time of the packet.
         ts: Time = "ts",
         /// The layer that leads to it.
         analyzer: &'a str = "analyzer",
@@ -27,42 +27,42 @@ gannet_log::row! {
     }
 }
 
-/// Packets of one kind that are logged, before sampling begins.
+/// Number of packets of one kind that are logged before sampling begins.
 const SAMPLE_AFTER: u64 = 3;
-/// Of the further ones only each so-manieth is.
+/// Sampling interval: one of this many further packets is logged.
 const SAMPLE_EACH: u64 = 100_000;
-/// How long the packets of a kind are counted.
+/// Interval after which counting starts again.
 const WINDOW: Interval = Interval::from_secs(3600);
-/// Bytes that are shown.
+/// Number of payload bytes that are logged.
 const FIRST_BYTES: usize = 10;
-/// Kinds that are remembered; with more it begins again.
+/// Maximum number of kinds in the table; beyond it, the table is cleared.
 const MAX: usize = 65_536;
 
 /// A packet of an unknown protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// The layer that leads to it, as analyzers are called.
+    /// Name of the layer's analyzer that contains the protocol.
     pub analyzer: &'static str,
-    /// Its number there.
+    /// Number of the protocol in that layer.
     pub protocol: u32,
     /// The payload.
     pub data: &'a [u8],
-    /// The layers around it, the outermost first.
+    /// The enclosing layers, the outermost first.
     pub layers: &'a [&'static str],
 }
 
 /// Decides which packets are logged.
 #[derive(Debug)]
 pub struct Sampler {
-    /// Bytes that are shown.
+    /// Number of payload bytes that are logged.
     pub first_bytes: usize,
     /// Packets of one kind before sampling begins.
     pub threshold: u64,
-    /// One of this many further packets is reported; none of them where it is 0.
+    /// One of this many further packets is reported; 0 means none.
     pub rate: u64,
-    /// How long that lasts.
+    /// Interval after which counting starts again.
     pub duration: Interval,
-    /// By layer and number, since when and how often.
+    /// Start of the interval and number of packets in it, by layer and protocol number.
     counts: HashMap<(&'static str, u32), (Time, u64), KeyedHash>,
 }
 
@@ -94,7 +94,7 @@ impl Sampler {
         });
     }
 
-    /// Raises the event of a packet, where it is one that is reported.
+    /// Raises the event of a packet, if it is to be reported.
     pub fn raise(&mut self, events: &mut gannet_event::Events, now: Time, seen: &Seen<'_>) {
         if !self.permits(now, (seen.analyzer, seen.protocol)) {
             return;

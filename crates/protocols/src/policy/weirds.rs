@@ -1,5 +1,5 @@
-//! weird_stats.log: how often weirds occur, those included that sampling and suppression keep out
-//! of weird.log.
+//! weird_stats.log: number of weirds, including those that sampling and suppression exclude from
+//! weird.log.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use gannet_base::Time;
 use gannet_log::Logs;
 
 gannet_log::row! {
-    /// How often each weird occurred, every quarter of an hour.
+    /// Number of occurrences of each weird, every 15 minutes.
     pub struct StatsRow<'a> = "weird_stats", opt_in {
-        /// When it was summed up.
+        /// Time of the summary.
         ts: Time = "ts",
         /// The weird.
         name: &'a str = "name",
@@ -24,7 +24,7 @@ const EPOCH: Interval = Interval::from_secs(900);
 /// Counts of an epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
-    /// By name, and whether inside of a tunnel.
+    /// By name, and by whether the connection is within a tunnel.
     counts: BTreeMap<(&'static str, bool), u64>,
     due: Option<Time>,
 }
@@ -34,17 +34,17 @@ impl Stats {
         *self.counts.entry((name, in_tunnel)).or_default() += 1;
     }
 
-    /// The next packet has this time.
+    /// Advances to the time of the next packet.
     pub(crate) fn arrive(&mut self, logs: &mut Logs, packet: Time) {
         let due = *self.due.get_or_insert(packet + EPOCH);
         if packet >= due {
-            self.tell(logs, packet);
+            self.log_counts(logs, packet);
             self.due = Some(packet + EPOCH);
         }
     }
 
     /// Logs the counts since the last call.
-    pub(crate) fn tell(&mut self, logs: &mut Logs, ts: Time) {
+    pub(crate) fn log_counts(&mut self, logs: &mut Logs, ts: Time) {
         for ((name, in_tunnel), num_seen) in std::mem::take(&mut self.counts) {
             let long = in_tunnel.then(|| format!("{name}_in_tunnel"));
             logs.write(&StatsRow { ts, name: long.as_deref().unwrap_or(name), num_seen });
@@ -72,7 +72,7 @@ mod tests {
         stats.arrive(&mut logs, at(1003));
         stats.seen("truncated_IP", false);
         stats.arrive(&mut logs, at(1902));
-        stats.tell(&mut logs, at(1902));
+        stats.log_counts(&mut logs, at(1902));
         let text = String::from_utf8_lossy(logs.pending("weird_stats")).into_owned();
         let expected = "1003.000000\tactive_connection_reuse\t2\n\
                         1003.000000\ttruncated_IP_in_tunnel\t1\n\

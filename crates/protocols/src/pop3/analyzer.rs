@@ -22,9 +22,9 @@ use crate::support::mime::Mime;
 use crate::support::mime::Report;
 use crate::support::mime::Sink;
 
-/// Unknown commands of the client's after which this is not POP3.
+/// Number of unknown commands of the client after which the stream is not POP3.
 const MAX_UNKNOWN: u32 = 10;
-/// A longer line is passed on in pieces of this length.
+/// Maximum length of a line, in bytes; a longer line is parsed in pieces of this length.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
 const SOURCE: Option<&str> = Some("POP3");
@@ -39,15 +39,15 @@ enum Session {
     Over,
 }
 
-/// The command that the next reply answers.
+/// The command that the next reply is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Expecting {
     Greeting,
     User,
     Auth(Option<Mechanism>),
-    /// Anything with a reply of one line.
+    /// Any command with a reply of one line.
     Simple,
-    /// A listing: of several lines if no message was named.
+    /// LIST or UIDL: the reply has several lines if the command named no message.
     Listing,
     /// RETR and TOP.
     Mail,
@@ -57,18 +57,18 @@ enum Asked {
     Login,
 }
 
-/// A command in line.
+/// A pipelined command.
 #[derive(Debug)]
 struct Pending {
-    /// The command, or the text in its place.
+    /// The command, or the text of an unknown one.
     word: Result<Word, Vec<u8>>,
     has_argument: bool,
-    /// The argument, where an event carries it.
+    /// The argument, if an event carries it.
     argument: Vec<u8>,
     mechanism: Mechanism,
 }
 
-/// A message on its way.
+/// A message that is being transferred.
 struct Mail {
     mime: Mime,
     file: Option<FileId>,
@@ -79,41 +79,41 @@ struct Mail {
 pub struct Analyzer {
     lines: [Lines; 2],
     session: Session,
-    asked: Asked,
-    /// The command that was sent out of sequence: if it succeeds, the client had logged in unseen.
-    guess: Option<Asked>,
-    /// The current reply has more lines.
+    expecting: Expecting,
+    /// A command that was sent out of sequence: if it succeeds, a login was missed.
+    out_of_sequence: Option<Expecting>,
+    /// Whether more lines of the current reply follow.
     in_reply: bool,
-    /// The next good reply has several lines.
+    /// Whether the next successful reply has several lines.
     long_reply: bool,
-    /// The client's lines are answers to challenges.
+    /// Whether the client's lines are responses to challenges.
     authenticating: bool,
     pending: VecDeque<Pending>,
     unknown: u32,
-    /// User and password of the login that is tried, for events of logins.
+    /// User name and password of the current login attempt, for login events.
     login: [Vec<u8>; 2],
-    /// Answers to challenges since the last AUTH.
-    answers: u32,
+    /// Number of responses to challenges since the last AUTH.
+    challenge_responses: u32,
     mail: Option<Mail>,
     tls: bool,
     lone_cr: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
             session: Session::Start,
-            asked: Asked::Greeting,
-            guess: None,
+            expecting: Expecting::Greeting,
+            out_of_sequence: None,
             in_reply: false,
             long_reply: false,
             authenticating: false,
             pending: VecDeque::new(),
             unknown: 0,
             login: Default::default(),
-            answers: 0,
+            challenge_responses: 0,
             mail: None,
             tls: false,
             lone_cr: false,
@@ -125,12 +125,12 @@ impl Analyzer {
             return;
         }
         if self.authenticating {
-            self.answer(cx, line);
+            self.challenge_response(cx, line);
             return;
         }
-        let parts = Parts::of(line);
+        let parts = Parts::split(line);
         self.pending.push_back(Pending {
-            word: parts.word().ok_or_else(|| parts.shown().to_vec()),
+            word: parts.word().ok_or_else(|| parts.first_or_default().to_vec()),
             has_argument: !parts.argument.is_empty(),
             argument: match cx.wants::<Pop3Request>() || reports_logins(cx) {
                 true => parts.argument.to_vec(),
@@ -148,9 +148,9 @@ impl Analyzer {
         }
     }
 
-    /// An answer to a challenge, in base64.
-    fn answer(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        self.answers = self.answers.saturating_add(1);
+    /// A response to a challenge, in base64.
+    fn challenge_response(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        self.challenge_responses = self.challenge_responses.saturating_add(1);
         let end = memchr::memchr(0, line).unwrap_or(line.len());
         let mut decoder = Base64::default();
         let mut text = Vec::new();
@@ -165,21 +165,22 @@ impl Analyzer {
             cx.weird("base64_illegal_encoding", &complaint, None);
         }
         if reports_logins(cx) {
-            self.note_answer(&text);
+            self.note_credentials(&text);
         }
-        // An identity to act for, the name and the password, each but the last ended by NUL.
+        // An authorization identity, the user name and the password, separated by NUL.
         let mut parts = text.splitn(3, |b| *b == 0).skip(2);
-        if self.asked == Asked::Auth(Some(Mechanism::Plain))
+        if self.expecting == Expecting::Auth(Some(Mechanism::Plain))
             && parts.next().is_none_or(<[u8]>::is_empty)
         {
             cx.weird("pop3_malformed_auth_plain", "", SOURCE);
         }
     }
 
-    /// Keeps what an answer says of user and password. Of a malformed one, the parts before the fault count.
-    fn note_answer(&mut self, text: &[u8]) {
-        match self.asked {
-            Asked::Auth(Some(Mechanism::Plain)) => {
+    /// Stores user name and password from a response. Of a malformed one, the parts before the
+    /// fault count.
+    fn note_credentials(&mut self, text: &[u8]) {
+        match self.expecting {
+            Expecting::Auth(Some(Mechanism::Plain)) => {
                 let mut parts = text.splitn(3, |b| *b == 0).skip(1);
                 if let (Some(user), Some(password)) = (parts.next(), parts.next()) {
                     self.login[0] = user.to_vec();
@@ -188,14 +189,14 @@ impl Analyzer {
                     }
                 }
             }
-            // The user, then the password.
-            Asked::Auth(Some(Mechanism::Login)) => match self.answers {
+            // The user name, then the password.
+            Expecting::Auth(Some(Mechanism::Login)) => match self.challenge_responses {
                 1 => self.login[0] = text.to_vec(),
                 2 => self.login[1] = text.to_vec(),
                 _ => {}
             },
-            // The user and a keyed hash, of CRAM-MD5.
-            Asked::Auth(Some(Mechanism::Other)) => {
+            // CRAM-MD5: the user name and a keyed hash.
+            Expecting::Auth(Some(Mechanism::Other)) => {
                 let user = text.split(|b| matches!(b, b' ' | b'\t')).next();
                 self.login = [user.unwrap_or_default().to_vec(), Vec::new()];
             }
@@ -203,7 +204,7 @@ impl Analyzer {
         }
     }
 
-    /// The command at the head of the line is now the one that the server answers.
+    /// Makes the first pipelined command the one that the server's next reply is for.
     fn begin_command(&mut self, cx: &mut Context<'_>) {
         let Some(command) = self.pending.front() else { return };
         let (argument, mechanism) = (command.has_argument, command.mechanism);
@@ -215,8 +216,8 @@ impl Analyzer {
                 }
                 cx.weird_bytes("pop3_client_command_unknown", text, SOURCE);
                 self.unknown += 1;
-                let most = cx.env.setting("POP3::max_unknown_client_commands", MAX_UNKNOWN.into());
-                if most > 0 && u64::from(self.unknown) > most {
+                let limit = cx.env.setting("POP3::max_unknown_client_commands", MAX_UNKNOWN.into());
+                if limit > 0 && u64::from(self.unknown) > limit {
                     cx.violation(Tag::Pop3, "too many unknown client commands", b"");
                 }
                 return;
@@ -226,7 +227,7 @@ impl Analyzer {
         let is_allowed = match word {
             Word::Ok | Word::Err => false,
             Word::User | Word::Apop | Word::Auth => authorization,
-            Word::Pass => authorization && self.asked == Asked::User,
+            Word::Pass => authorization && self.expecting == Expecting::User,
             Word::Quit => self.session != Session::Over,
             Word::Capa | Word::Stls => true,
             _ => self.session == Session::Transaction,
@@ -262,52 +263,54 @@ impl Analyzer {
                 let user = text.split(|b| matches!(b, b' ' | b'\t')).next();
                 self.login[0] = user.unwrap_or_default().to_vec();
             }
-            Word::Auth if is_allowed => self.answers = 0,
+            Word::Auth if is_allowed => self.challenge_responses = 0,
             _ => {}
         }
         match word {
             Word::Ok | Word::Err => cx.weird("pop3_client_sending_server_commands", "", SOURCE),
-            Word::User if authorization => self.asked = Asked::User,
-            Word::Pass if authorization && self.asked == Asked::User => self.asked = Asked::Login,
-            Word::Apop if authorization => self.asked = Asked::Login,
+            Word::User if authorization => self.expecting = Expecting::User,
+            Word::Pass if authorization && self.expecting == Expecting::User => {
+                self.expecting = Expecting::Login;
+            }
+            Word::Apop if authorization => self.expecting = Expecting::Login,
             Word::Auth if authorization => {
-                self.asked = Asked::Auth(argument.then_some(mechanism));
+                self.expecting = Expecting::Auth(argument.then_some(mechanism));
                 self.authenticating |= argument;
                 self.long_reply |= !argument;
             }
             Word::User | Word::Pass | Word::Apop | Word::Auth => {}
             Word::Stat => {
                 if self.session == Session::Transaction {
-                    self.asked = Asked::Simple;
+                    self.expecting = Expecting::Simple;
                 }
             }
             Word::Dele | Word::Rset | Word::Noop | Word::Last | Word::Xsender => {
-                self.ask(Asked::Simple);
+                self.begin(Expecting::Simple);
             }
             Word::List | Word::Uidl => {
                 self.long_reply |= !argument;
-                self.ask(Asked::Listing);
+                self.begin(Expecting::Listing);
             }
             Word::Retr | Word::Top => {
                 self.long_reply = true;
-                self.ask(Asked::Mail);
+                self.begin(Expecting::Mail);
             }
-            Word::Quit if self.session == Session::Over => self.ask(Asked::Simple),
-            Word::Quit => self.asked = Asked::Quit,
+            Word::Quit if self.session == Session::Over => self.begin(Expecting::Simple),
+            Word::Quit => self.expecting = Expecting::Quit,
             Word::Capa => {
-                self.asked = Asked::Capabilities;
+                self.expecting = Expecting::Capabilities;
                 self.long_reply = true;
             }
-            Word::Stls => self.asked = Asked::Tls,
+            Word::Stls => self.expecting = Expecting::Tls,
         }
     }
 
-    /// Something that needs a login.
-    fn ask(&mut self, what: Asked) {
+    /// Starts a command that needs a login.
+    fn begin(&mut self, command: Expecting) {
         if self.session == Session::Transaction {
-            self.asked = what;
+            self.expecting = command;
         } else {
-            self.guess = Some(what);
+            self.out_of_sequence = Some(command);
         }
     }
 
@@ -324,74 +327,74 @@ impl Analyzer {
                 self.end_mail(cx);
                 self.end_command(cx);
             } else {
-                if self.asked == Asked::Mail {
+                if self.expecting == Expecting::Mail {
                     self.mail_line(cx, line);
                 }
                 cx.raise(|c| Pop3Data { c, is_orig: false, data: trimmed(line) });
             }
             return;
         }
-        let parts = Parts::of(line);
+        let parts = Parts::split(line);
         match parts.word() {
             None => {
                 if !self.authenticating {
-                    let text = parts.shown();
+                    let text = parts.first_or_default();
                     let reason = [b"unknown server command (", text, b")"].concat();
                     cx.violation_bytes(Tag::Pop3, reason, line);
                     cx.weird_bytes("pop3_server_command_unknown", text, SOURCE);
                 }
             }
-            Some(Word::Ok) => self.granted(cx, line, parts.argument),
-            Some(Word::Err) => self.refused(cx, parts.argument),
+            Some(Word::Ok) => self.reply_ok(cx, line, parts.argument),
+            Some(Word::Err) => self.reply_err(cx, parts.argument),
             Some(_) => cx.weird("pop3_server_sending_client_commands", "", SOURCE),
         }
     }
 
-    fn granted(&mut self, cx: &mut Context<'_>, line: &[u8], msg: &[u8]) {
-        if let Some(guess) = self.guess.take() {
+    fn reply_ok(&mut self, cx: &mut Context<'_>, line: &[u8], msg: &[u8]) {
+        if let Some(out_of_sequence) = self.out_of_sequence.take() {
             self.session = Session::Transaction;
-            self.asked = guess;
+            self.expecting = out_of_sequence;
             let detail = b"no auth required -> state changed to 'transaction'";
             cx.raise(|c| Pop3Unexpected { c, is_orig: false, msg: "OK", detail });
         }
-        let is_login = match self.asked {
-            Asked::Login | Asked::Simple => self.session == Session::Authorization,
-            Asked::Auth(_) => true,
+        let is_login = match self.expecting {
+            Expecting::Login | Expecting::Simple => self.session == Session::Authorization,
+            Expecting::Auth(_) => true,
             _ => false,
         };
         let [user, password] = &self.login;
         if is_login && !user.is_empty() {
             cx.raise(|c| Pop3LoginSuccess { c, is_orig: false, user, password });
         }
-        match self.asked {
-            Asked::Greeting => self.session = Session::Authorization,
-            Asked::User => {
+        match self.expecting {
+            Expecting::Greeting => self.session = Session::Authorization,
+            Expecting::User => {
                 self.session = Session::Authorization;
                 cx.confirm(Tag::Pop3);
             }
-            Asked::Login | Asked::Simple => self.session = Session::Transaction,
-            Asked::Auth(_) => {
+            Expecting::Login | Expecting::Simple => self.session = Session::Transaction,
+            Expecting::Auth(_) => {
                 if std::mem::take(&mut self.authenticating) {
                     self.session = Session::Transaction;
                 }
                 self.in_reply = self.long_reply;
             }
-            Asked::Mail => {
+            Expecting::Mail => {
                 self.mail_line(cx, line);
                 self.in_reply = self.long_reply;
             }
-            Asked::Capabilities => {
+            Expecting::Capabilities => {
                 cx.confirm(Tag::Pop3);
                 self.in_reply = self.long_reply;
             }
-            Asked::Listing => self.in_reply = self.long_reply,
-            Asked::Tls => {
+            Expecting::Listing => self.in_reply = self.long_reply,
+            Expecting::Tls => {
                 cx.confirm(Tag::Pop3);
                 self.tls = true;
                 cx.raise(|c| Pop3Starttls { c });
                 return;
             }
-            Asked::Quit => self.session = Session::Over,
+            Expecting::Quit => self.session = Session::Over,
         }
         cx.raise(|c| Pop3Reply { c, is_orig: false, cmd: "OK", msg });
         if !self.in_reply {
@@ -399,22 +402,24 @@ impl Analyzer {
         }
     }
 
-    fn refused(&mut self, cx: &mut Context<'_>, msg: &[u8]) {
+    fn reply_err(&mut self, cx: &mut Context<'_>, msg: &[u8]) {
         self.long_reply = false;
-        self.guess = None;
+        self.out_of_sequence = None;
         self.authenticating = false;
-        match self.asked {
-            Asked::Greeting | Asked::Capabilities | Asked::Tls => {}
-            Asked::User | Asked::Login | Asked::Auth(_) => {
+        match self.expecting {
+            Expecting::Greeting | Expecting::Capabilities | Expecting::Tls => {}
+            Expecting::User | Expecting::Login | Expecting::Auth(_) => {
                 self.session = Session::Authorization;
-                self.asked = Asked::Greeting;
+                self.expecting = Expecting::Greeting;
                 let [user, password] = &self.login;
                 if !user.is_empty() {
                     cx.raise(|c| Pop3LoginFailure { c, is_orig: false, user, password });
                 }
             }
-            Asked::Simple | Asked::Listing | Asked::Mail => self.session = Session::Transaction,
-            Asked::Quit => self.session = Session::Over,
+            Expecting::Simple | Expecting::Listing | Expecting::Mail => {
+                self.session = Session::Transaction;
+            }
+            Expecting::Quit => self.session = Session::Over,
         }
         cx.raise(|c| Pop3Reply { c, is_orig: false, cmd: "ERR", msg });
         self.end_command(cx);
@@ -444,14 +449,14 @@ impl Analyzer {
     }
 }
 
-/// Whether user and password of logins are reported.
+/// Whether user name and password of logins are reported.
 fn reports_logins(cx: &Context<'_>) -> bool {
     cx.wants::<Pop3LoginSuccess<'_>>()
         || cx.wants::<Pop3LoginFailure<'_>>()
         || cx.wants::<Pop3Unexpected<'_>>()
 }
 
-/// Makes a file of each entity that has a body.
+/// Registers a file for each entity that has a body.
 struct Files<'a, 'b> {
     cx: &'a mut Context<'b>,
     file: &'a mut Option<FileId>,
@@ -459,10 +464,10 @@ struct Files<'a, 'b> {
 }
 
 impl Files<'_, '_> {
-    /// Content of the current entity, which is a file.
+    /// Delivers content of the current entity, which is a file.
     fn file_data(&mut self, data: &[u8]) {
         let file = *self.file.get_or_insert_with(|| {
-            // Zeek identifies files of POP3 only by their start time.
+            // Zeek identifies POP3 files only by their start time.
             let time = self.cx.now.as_nanos().to_be_bytes();
             let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
             self.cx.env.files.set_next_fuid(self.cx.env.uids.named_file(&name));
@@ -497,9 +502,9 @@ impl Sink for Files<'_, '_> {
 
     fn line_end(&mut self) {
         self.report.line_end(self.cx);
-        let held = self.report.take_held();
-        if !held.is_empty() {
-            self.file_data(&held);
+        let withheld = self.report.take_withheld();
+        if !withheld.is_empty() {
+            self.file_data(&withheld);
         }
     }
 
@@ -508,7 +513,7 @@ impl Sink for Files<'_, '_> {
     }
 
     fn limits(&self) -> Limits {
-        Limits::of(self.cx.env)
+        Limits::from_settings(self.cx.env)
     }
 
     fn end(&mut self, _depth: usize) {
@@ -534,15 +539,16 @@ impl Analyze for Analyzer {
         if self.tls {
             return;
         }
-        // Without the beginning, lines would be cut wrong: of those only their ends are looked at.
+        // Without the beginning of the stream, lines cannot be delimited reliably: only line ends
+        // are checked.
         let is_read = !cx.conn.is_partial();
         let mut data = data;
-        // The cutter is taken out so that a line may borrow it while it is looked at.
+        // The line buffer is moved out of `self` so that a line may borrow it while it is parsed.
         let mut lines = std::mem::replace(&mut self.lines[from.index()], Lines::new(1));
         while let Some(line) = lines.next(&mut data) {
             line.report(cx, &mut self.lone_cr);
             match from {
-                _ if !is_read || cx.is_taken_off(Tag::Pop3) => {}
+                _ if !is_read || cx.is_removed(Tag::Pop3) => {}
                 Dir::Orig => self.client_line(cx, line.text),
                 Dir::Resp => self.server_line(cx, line.text),
             }
@@ -558,7 +564,7 @@ impl Analyze for Analyzer {
         self.lines[from.index()] = lines;
     }
 
-    // As in Zeek, a line that had begun continues after a gap.
+    // As in Zeek, an incomplete line continues after a gap.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.lines[from.index()].has_partial() {
@@ -636,10 +642,10 @@ mod tests {
         let args = r#""is_orig":false,"user":"me","password":"x""#;
         let login = |how: &str| vec![format!("pop3_login_{how} {args}")];
         assert_eq!(events("pop3_login", &LOGIN), login("success"));
-        let mut refused = LOGIN.to_vec();
-        refused[4].1 = "-ERR\r\n";
-        assert_eq!(events("pop3_login", &refused), login("failure"));
-        // me NUL me NUL x, and the user without a password that can be read.
+        let mut reply_err = LOGIN.to_vec();
+        reply_err[4].1 = "-ERR\r\n";
+        assert_eq!(events("pop3_login", &reply_err), login("failure"));
+        // me NUL me NUL x, then a user whose password cannot be read.
         let plain = [
             (Resp, "+OK\r\n"),
             (Orig, "AUTH PLAIN\r\n"),
@@ -649,13 +655,13 @@ mod tests {
         ];
         let found = events("pop3_login", &plain);
         assert!(!found.is_empty() && found.iter().all(|e| *e == login("success")[0]), "{found:?}");
-        // Of answers without a password, the parts count that they have: me NUL u NUL, and then me alone.
+        // Incomplete responses count as far as they go: me NUL u NUL, and then only me.
         let mut short = plain.to_vec();
         short[3].1 = "bWUAdQA=\r\nbWU=\r\n";
         let user = r#"pop3_login_success "is_orig":false,"user":"u","password":"""#;
         let found = events("pop3_login", &short);
         assert!(!found.is_empty() && found.iter().all(|event| event == user), "{found:?}");
-        // Of a login in lines, the first two count.
+        // In a login by lines, the first two lines count.
         let mut lines = plain.to_vec();
         lines[1].1 = "AUTH LOGIN\r\n";
         lines[3].1 = "bWU=\r\neA==\r\nbW9yZQ==\r\n";
@@ -763,7 +769,7 @@ mod tests {
     fn commands_in_line_are_bounded() {
         let h = talk(&[(Orig, &"STAT\r\n".repeat(crate::Pending::default().of(Tag::Pop3) + 1))]);
         assert_eq!(h.rows("weird")[0]["name"], "pop3_client_too_many_pending_commands");
-        // Each unknown one counts once, when its turn comes.
+        // Each unknown command counts once, when it becomes the current one.
         let mut lines = vec![(Orig, "X\r\n"); 11];
         for i in 0..11 {
             lines.insert(2 * i + 1, (Resp, "+OK\r\n"));
@@ -775,9 +781,9 @@ mod tests {
     #[test]
     fn answers_to_challenges() {
         let begin = [(Resp, "+OK\r\n"), (Orig, "AUTH PLAIN\r\n"), (Resp, "+ \r\n")];
-        let weird = |answer| {
+        let weird = |challenge_response| {
             let mut lines = begin.to_vec();
-            lines.push((Orig, answer));
+            lines.push((Orig, challenge_response));
             let rows = talk(&lines).rows("weird");
             rows.iter().map(|r| r["name"].clone()).collect::<Vec<_>>()
         };

@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak POP3.
+//! Detection rules for POP3.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;

@@ -5,7 +5,7 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Pop3);
 
-    /// A command where it is allowed.
+    /// A command that is allowed in the current state.
     pub struct Pop3Request<'a> = "pop3_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -25,7 +25,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// `OK` or `ERR`.
         cmd: &'static str = "cmd",
-        /// Next header.
+        /// Text of the reply after the indicator.
         msg: &'a [u8] = "msg",
     }
 
@@ -35,7 +35,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// The line without blanks around it.
+        /// The line without surrounding spaces.
         data: &'a [u8] = "data",
     }
 
@@ -43,27 +43,27 @@ gannet_event::events! {
     pub struct Pop3LoginSuccess<'a> = "pop3_login_success", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether the originator sent it: the server says so.
+        /// Whether the originator sent the reply: false, because the server sends it.
         is_orig: bool = "is_orig",
         /// The user.
         user: &'a [u8] = "user",
-        /// The password, where it can be read.
+        /// The password, if it was sent in clear text.
         password: &'a [u8] = "password",
     }
 
-    /// A client was refused.
+    /// A login failed.
     pub struct Pop3LoginFailure<'a> = "pop3_login_failure", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether the originator sent it: the server says so.
+        /// Whether the originator sent the reply: false, because the server sends it.
         is_orig: bool = "is_orig",
         /// The user.
         user: &'a [u8] = "user",
-        /// The password, where it can be read.
+        /// The password, if it was sent in clear text.
         password: &'a [u8] = "password",
     }
 
-    /// A command where it is not allowed, or a reply that shows that the state was another.
+    /// A command that is not allowed in the current state, or a reply that contradicts it.
     pub struct Pop3Unexpected<'a> = "pop3_unexpected", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -71,7 +71,7 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// The command or reply.
         msg: &'static str = "msg",
-        /// Why it was not expected.
+        /// Reason.
         detail: &'a [u8] = "detail",
     }
 

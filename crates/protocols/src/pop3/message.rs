@@ -1,6 +1,6 @@
-//! Lines of a dialogue, without state.
+//! Lines of a session, without state.
 
-/// The first word of a line: a command of the client's or an indicator of the server's.
+/// The first word of a line: a command of the client or a status indicator of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// `+OK`.
@@ -11,9 +11,9 @@ pub enum Word {
     User,
     /// The password.
     Pass,
-    /// Login with a digest.
+    /// Login with a digest (APOP).
     Apop,
-    /// Login with a mechanism.
+    /// Login with a SASL mechanism (AUTH).
     Auth,
     /// State of the mailbox.
     Stat,
@@ -25,19 +25,19 @@ pub enum Word {
     Dele,
     /// Undoes deletions.
     Rset,
-    /// Nothing.
+    /// No operation.
     Noop,
     /// The last message accessed (RFC 1460).
     Last,
-    /// The end.
+    /// End of the session.
     Quit,
     /// The first lines of a message.
     Top,
     /// The server's capabilities.
     Capa,
-    /// Names of messages.
+    /// Unique identifiers of messages.
     Uidl,
-    /// TLS from here on.
+    /// Starts TLS.
     Stls,
     /// Sender of a message.
     Xsender,
@@ -66,16 +66,16 @@ const WORDS: [(&[u8], Word); 19] = [
 ];
 
 impl Word {
-    /// Its name.
+    /// Name of the command or indicator.
     pub fn name(self) -> &'static str {
         let name = WORDS.iter().find(|(_, word)| *word == self).map_or(&b""[..], |(name, _)| name);
         str::from_utf8(name).unwrap_or_default()
     }
 
-    /// Reads a word, in any case.
+    /// Parses a word, ignoring case.
     ///
-    /// Signs in front belong to `OK` and `ERR`. One is dropped before each name is tried, so that
-    /// of a word with several of them only the later names can match, as in Zeek.
+    /// `+` and `-` before the word are part of `OK` and `ERR`. One such sign is dropped before each
+    /// name is tried, so a word with several of them can match only later names, as in Zeek.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut rest = text;
         if rest.is_empty() {
@@ -98,14 +98,14 @@ impl Word {
 pub enum Mechanism {
     /// Name and password in two lines.
     Login,
-    /// Name and password in one line, apart by NUL.
+    /// Name and password in one line, separated by NUL.
     Plain,
-    /// Anything else.
+    /// Any other mechanism.
     Other,
 }
 
 impl Mechanism {
-    /// By the argument of AUTH.
+    /// Parses the argument of AUTH.
     pub fn parse(argument: &[u8]) -> Self {
         let names = |name: &[u8]| memchr::memmem::find(argument, name).is_some();
         if names(b"LOGIN") {
@@ -118,16 +118,16 @@ impl Mechanism {
     }
 }
 
-/// A line parsed. A line ends at a NUL; blanks before it do not count.
+/// The parts of a line. A line ends at a NUL; spaces before it do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The first word; `None` in an empty line.
     pub first: Option<&'a [u8]>,
-    /// The argument, behind the blanks.
+    /// The argument, after the spaces.
     pub argument: &'a [u8],
 }
 
-/// A line up to a NUL, without blanks around it.
+/// The line up to a NUL, without surrounding spaces.
 pub fn trimmed(line: &[u8]) -> &[u8] {
     let end = memchr::memchr(0, line).unwrap_or(line.len());
     let line = crate::support::text::skip_blanks(&line[..end]);
@@ -136,8 +136,8 @@ pub fn trimmed(line: &[u8]) -> &[u8] {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes a line apart.
-    pub fn of(line: &'a [u8]) -> Self {
+    /// Splits a line.
+    pub fn split(line: &'a [u8]) -> Self {
         let line = trimmed(line);
         if line.is_empty() {
             return Self { first: None, argument: &[] };
@@ -151,13 +151,13 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The first word, if it is known.
+    /// The first word, if it is a known one.
     pub fn word(&self) -> Option<Word> {
         self.first.and_then(Word::parse)
     }
 
     /// The first word, or its replacement.
-    pub fn shown(&self) -> &'a [u8] {
+    pub fn first_or_default(&self) -> &'a [u8] {
         self.first.unwrap_or(b"???")
     }
 }
@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn parts_of_lines() {
-        let parts = Parts::of(b" \tTOP  1  0 ");
+        let parts = Parts::split(b" \tTOP  1  0 ");
         assert_eq!((parts.word(), parts.argument), (Some(Word::Top), &b"1  0"[..]));
-        assert_eq!(Parts::of(b"  ").first, None);
-        assert_eq!(Parts::of(b"").shown(), b"???");
-        assert_eq!(Parts::of(b"QUIT\0 x"), Parts { first: Some(b"QUIT"), argument: b"" });
+        assert_eq!(Parts::split(b"  ").first, None);
+        assert_eq!(Parts::split(b"").first_or_default(), b"???");
+        assert_eq!(Parts::split(b"QUIT\0 x"), Parts { first: Some(b"QUIT"), argument: b"" });
         assert_eq!(Mechanism::parse(b"LOGIN"), Mechanism::Login);
         assert_eq!(Mechanism::parse(b"CRAM-MD5"), Mechanism::Other);
     }
@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_does(line in prop::collection::vec(any::<u8>(), 0..40)) {
-            let parts = Parts::of(&line);
+            let parts = Parts::split(&line);
             prop_assert!(parts.first.is_none_or(|w| !w.is_empty() && !w.contains(&b' ')));
             prop_assert!(!parts.argument.starts_with(b" ") && !parts.argument.ends_with(b" "));
         }

@@ -1,9 +1,9 @@
 //! POP3 (RFC 1939, extensions of RFC 2449, authentication of RFC 1734 and 5034, STLS of RFC 2595).
 //!
-//! POP3 has no log: it is recognised by the replies to USER, CAPA and STLS, mail fetched by RETR
-//! and TOP goes to file analysis, and after STLS the stream is TLS. Commands may be pipelined and
-//! wait for their replies, since the meaning of a reply depends on its command. [`message`] parses
-//! single lines, [`Analyzer`] follows the dialogue.
+//! POP3 has no log. It is confirmed by the replies to USER, CAPA and STLS; mail fetched by RETR and
+//! TOP goes to file analysis, and after STLS the stream is TLS. Pipelined commands are queued until
+//! their replies, since the meaning of a reply depends on its command. [`message`] parses single
+//! lines, [`Analyzer`] tracks the session.
 
 mod analyzer;
 mod detect;
@@ -17,7 +17,7 @@ use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Limit;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         pending: Some(Limit {

@@ -1,8 +1,8 @@
 use gannet_base::Dir;
 
-use super::events::Answer;
-use super::events::Ask;
+use super::events::BackendKind;
 use super::events::BackendSeen;
+use super::events::FrontendKind;
 use super::events::FrontendSeen;
 use super::events::SslReply;
 use super::events::SslRequest;
@@ -22,34 +22,35 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Frames;
 
-/// Most stored bytes of a message; the rest of a longer one is skipped, and its beginning is
-/// parsed.
+/// Maximum number of stored bytes of a message; a longer one is parsed up to there, and the rest is
+/// skipped.
 const MAX_MESSAGE: usize = 64 << 10;
 
-/// Chunks that one side may send before the other side's answer to TLS is known.
+/// Maximum number of chunks of one side that are buffered until the server's reply to a TLS
+/// request.
 const MAX_EARLY: usize = 4;
 
-/// Bytes of such chunks.
+/// Maximum total size of these chunks, in bytes.
 const MAX_EARLY_BYTES: usize = 64 << 10;
 
-/// How far a connection is.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The client has not said anything.
+    /// The client has sent nothing.
     Start,
-    /// It asked for TLS, and the server has not answered.
-    Asked,
-    /// The server does without TLS; the client begins again.
-    Refused,
-    /// Messages.
+    /// The client requested TLS; the server has not replied.
+    TlsRequested,
+    /// The server declined TLS; the client sends its startup message.
+    TlsDeclined,
+    /// Session of messages in clear text.
     Plain,
-    /// Nothing more is to be read: TLS, bytes that are missing, or something else than PostgreSQL.
-    Blind,
+    /// Later data cannot be parsed: TLS, missing bytes, or another protocol.
+    Opaque,
 }
 
-/// Data that cannot be parsed.
+/// A fault that stops parsing.
 enum ParseFault {
-    /// All that both sides say.
+    /// Stops parsing both sides.
     Both(Malformed),
     /// Stops parsing this side; the other continues.
     Side(Malformed),
@@ -59,40 +60,43 @@ enum ParseFault {
 pub struct Analyzer {
     phase: Phase,
     frames: [Frames; 2],
-    /// Data of a side that could not be parsed yet: it is parsed when more arrives.
+    /// Data of a side that cannot be parsed yet: it is parsed when more arrives.
     early: [Vec<Vec<u8>>; 2],
-    /// Sides that are not read any longer.
-    lost: [bool; 2],
+    /// Whether parsing of a side has stopped, by [`Dir::index`].
+    stopped: [bool; 2],
     rows: Rows,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             phase: Phase::Start,
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             early: [Vec::new(), Vec::new()],
-            lost: [false; 2],
+            stopped: [false; 2],
             rows: Rows::default(),
         }
     }
 
     fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), ParseFault> {
-        if matches!((self.phase, from), (Phase::Start, Dir::Resp) | (Phase::Asked, Dir::Orig)) {
-            return self.wait(from, data);
+        if matches!(
+            (self.phase, from),
+            (Phase::Start, Dir::Resp) | (Phase::TlsRequested, Dir::Orig)
+        ) {
+            return self.buffer_chunk(from, data);
         }
         let early = std::mem::take(&mut self.early[from.index()]);
         for chunk in early.iter().map(Vec::as_slice).chain([data]) {
             match (self.phase, from) {
-                (Phase::Asked, Dir::Resp) => self.verdict(cx, chunk)?,
+                (Phase::TlsRequested, Dir::Resp) => self.tls_reply(cx, chunk)?,
                 _ => self.messages(cx, from, chunk)?,
             }
         }
         Ok(())
     }
 
-    fn wait(&mut self, from: Dir, data: &[u8]) -> Result<(), ParseFault> {
+    fn buffer_chunk(&mut self, from: Dir, data: &[u8]) -> Result<(), ParseFault> {
         let early = &mut self.early[from.index()];
         early.push(data.to_vec());
         if early.len() > MAX_EARLY || early.iter().map(Vec::len).sum::<usize>() > MAX_EARLY_BYTES {
@@ -101,17 +105,17 @@ impl Analyzer {
         Ok(())
     }
 
-    /// The server's word on TLS.
-    fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), ParseFault> {
+    /// Handles the server's reply to a TLS request.
+    fn tls_reply(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), ParseFault> {
         let Some((word @ (b'S' | b'N'), rest)) = data.split_first() else {
-            // Zeek reports nothing, and keeps waiting.
-            self.lost[Dir::Resp.index()] = true;
+            // Zeek reports nothing and keeps waiting.
+            self.stopped[Dir::Resp.index()] = true;
             return Ok(());
         };
         cx.confirm(Tag::Postgresql);
         cx.report(&mut self.rows, |c| SslReply { c, data: [*word] });
         if *word == b'N' {
-            self.phase = Phase::Refused;
+            self.phase = Phase::TlsDeclined;
             return self.messages(cx, Dir::Resp, rest);
         }
         let mut pieces = Vec::new();
@@ -120,7 +124,7 @@ impl Analyzer {
         }
         let early = std::mem::take(&mut self.early[Dir::Orig.index()]);
         pieces.extend(early.into_iter().map(|c| (Dir::Orig, Piece::Bytes(c))));
-        self.give_up();
+        self.stop();
         if cx.env.inner_protocols {
             cx.start(Tag::Ssl, Replay { pieces, is_inner: true });
         }
@@ -132,8 +136,9 @@ impl Analyzer {
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
         let mut result = Ok(());
-        while result.is_ok() && self.phase != Phase::Blind {
-            let is_first = from == Dir::Orig && matches!(self.phase, Phase::Start | Phase::Refused);
+        while result.is_ok() && self.phase != Phase::Opaque {
+            let is_first =
+                from == Dir::Orig && matches!(self.phase, Phase::Start | Phase::TlsDeclined);
             let need = if is_first { message::first_length } else { message::length };
             let Some(frame) = frames.next(&mut rest, need) else { break };
             let cut = frame.len() < need(frame);
@@ -143,7 +148,7 @@ impl Analyzer {
                     if wrong.is_none() && cx.env.logs.events.any() {
                         raise::frontend(cx, frame, &m);
                     }
-                    let message = Ask(&m);
+                    let message = FrontendKind(&m);
                     cx.report(&mut self.rows, |c| FrontendSeen { c, message });
                     wrong
                 }),
@@ -151,23 +156,23 @@ impl Analyzer {
                     if cx.env.logs.events.any() {
                         raise::backend(cx, frame, &m, wrong.is_some());
                     }
-                    let message = Answer(&m);
+                    let message = BackendKind(&m);
                     cx.report(&mut self.rows, |c| BackendSeen { c, message });
                     wrong
                 }),
             }
             .and_then(|wrong| wrong.map_or(Ok(()), Err))
             .map_err(|wrong| match frame.len() {
-                // Traffic that is no session is reported before the roles are known.
+                // Traffic that does not begin a session is reported before the roles are known.
                 message::FIRST_HEADER if is_first && self.phase == Phase::Start => {
                     ParseFault::Both(wrong)
                 }
                 _ => ParseFault::Side(wrong),
             });
-            // Data behind the TLS request has to wait.
-            if is_first && self.phase == Phase::Asked {
+            // Data after the TLS request is buffered.
+            if is_first && self.phase == Phase::TlsRequested {
                 if !rest.is_empty() {
-                    result = self.wait(from, rest);
+                    result = self.buffer_chunk(from, rest);
                 }
                 break;
             }
@@ -183,10 +188,12 @@ impl Analyzer {
     ) -> Result<Option<Malformed>, Malformed> {
         let (message, wrong) = FirstMessage::parse(frame)?;
         match message {
-            FirstMessage::Tls if self.phase == Phase::Refused => return Err("asks for TLS again"),
+            FirstMessage::Tls if self.phase == Phase::TlsDeclined => {
+                return Err("asks for TLS again");
+            }
             FirstMessage::Tls => {
                 cx.report(&mut self.rows, |c| SslRequest { c });
-                self.phase = Phase::Asked;
+                self.phase = Phase::TlsRequested;
             }
             FirstMessage::Startup(parameters) => {
                 for (name, value) in parameters {
@@ -207,15 +214,15 @@ impl Analyzer {
         Ok(wrong)
     }
 
-    fn give_up(&mut self) {
-        self.phase = Phase::Blind;
+    fn stop(&mut self) {
+        self.phase = Phase::Opaque;
         self.frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
         self.early = [Vec::new(), Vec::new()];
     }
 
-    /// Reads a side no longer.
-    fn lose(&mut self, cx: &mut Context<'_>, from: Dir, reason: Malformed) {
-        self.lost[from.index()] = true;
+    /// Stops parsing a side.
+    fn stop_side(&mut self, cx: &mut Context<'_>, from: Dir, reason: Malformed) {
+        self.stopped[from.index()] = true;
         self.frames[from.index()].reset();
         cx.violation(Tag::Postgresql, reason, &[]);
     }
@@ -223,14 +230,14 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.phase == Phase::Blind || self.lost[from.index()] || data.is_empty() {
+        if self.phase == Phase::Opaque || self.stopped[from.index()] || data.is_empty() {
             return;
         }
         match self.chunk(cx, from, data) {
             Ok(()) => {}
-            Err(ParseFault::Side(reason)) => self.lose(cx, from, reason),
+            Err(ParseFault::Side(reason)) => self.stop_side(cx, from, reason),
             Err(ParseFault::Both(reason)) => {
-                self.give_up();
+                self.stop();
                 cx.violation(Tag::Postgresql, reason, data);
             }
         }
@@ -238,13 +245,13 @@ impl Analyze for Analyzer {
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.frames[from.index()].has_partial() {
-            self.lose(cx, from, "stream ends within a message");
+            self.stop_side(cx, from, "stream ends within a message");
         }
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // This is no violation.
-        self.give_up();
+        // A gap is not a violation.
+        self.stop();
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
@@ -259,7 +266,7 @@ mod tests {
     use gannet_base::Proto;
     use std::collections::BTreeMap;
 
-    const ASK: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    const TLS_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
     const STARTUP: &[u8] = b"\0\0\0\x32\0\x03\0\0user\0bob\0database\0db\0application_name\0me\0\0";
     const READY: &[u8] = b"Z\0\0\0\x05I";
 
@@ -278,7 +285,7 @@ mod tests {
         h
     }
 
-    fn told(h: &Harness) -> Vec<String> {
+    fn event_lines(h: &Harness) -> Vec<String> {
         let columns =
             ["user", "frontend", "frontend_arg", "backend", "backend_arg", "success", "rows"];
         let line = |r: &BTreeMap<String, String>| columns.map(|c| &*r[c]).join(" | ");
@@ -293,7 +300,7 @@ mod tests {
         let rows =
             [&b"T\0\0\0\x06\0\x01"[..], b"D\0\0\0\x06\0\0", b"D\0\0\0\x06\0\0", READY].concat();
         let h = run(&[
-            (o, ASK),
+            (o, TLS_REQUEST),
             (r, b"N"),
             (o, STARTUP),
             (r, b"R\0\0\0\x0c\0\0\0\x05salt"),
@@ -312,7 +319,7 @@ mod tests {
         assert!(h.confirmed(Tag::Postgresql));
         assert!(!h.violated(Tag::Postgresql));
         assert_eq!(
-            told(&h),
+            event_lines(&h),
             [
                 "- | ssl_request | - | ssl_reply | N | F | -",
                 "bob | startup | - | auth_ok | MD5Password | T | -",
@@ -332,22 +339,25 @@ mod tests {
         let whole = run(&[(Dir::Orig, STARTUP), (Dir::Resp, &server)]);
         let mut pieces: Vec<(Dir, &[u8])> = STARTUP.chunks(3).map(|c| (Dir::Orig, c)).collect();
         pieces.extend(server.chunks(1).map(|c| (Dir::Resp, c)));
-        assert_eq!(told(&run(&pieces)), told(&whole));
-        assert_eq!(told(&whole), ["bob | startup | - | auth_ok | - | T | -"]);
+        assert_eq!(event_lines(&run(&pieces)), event_lines(&whole));
+        assert_eq!(event_lines(&whole), ["bob | startup | - | auth_ok | - | T | -"]);
     }
 
     #[test]
     fn tls_is_handed_on_where_it_is_wanted() {
         let chunks: &[(Dir, &[u8])] =
-            &[(Dir::Orig, ASK), (Dir::Resp, b"S"), (Dir::Orig, b"\x16\x03")];
+            &[(Dir::Orig, TLS_REQUEST), (Dir::Resp, b"S"), (Dir::Orig, b"\x16\x03")];
         let h = run_with(chunks, true);
-        assert_eq!(told(&h), ["- | ssl_request | - | ssl_reply | S | T | -"]);
+        assert_eq!(event_lines(&h), ["- | ssl_request | - | ssl_reply | S | T | -"]);
         assert_eq!(h.starts.len(), 1);
         assert_eq!(h.starts[0].0, Tag::Ssl);
         assert!(!h.violated(Tag::Postgresql));
         assert!(run(chunks).starts.is_empty());
-        // A client that did not wait.
-        let h = run_with(&[(Dir::Orig, ASK), (Dir::Orig, b"\x16\x03"), (Dir::Resp, b"S")], true);
+        // A client that did not wait for the reply.
+        let h = run_with(
+            &[(Dir::Orig, TLS_REQUEST), (Dir::Orig, b"\x16\x03"), (Dir::Resp, b"S")],
+            true,
+        );
         assert_eq!(h.starts[0].1.pieces, [(Dir::Orig, Piece::Bytes(b"\x16\x03".to_vec()))]);
     }
 
@@ -355,8 +365,8 @@ mod tests {
     fn sides_out_of_order() {
         let ok = [&b"R\0\0\0\x08\0\0\0\0"[..], READY].concat();
         let early = [&b"N"[..], &ok].concat();
-        let both = [ASK, STARTUP].concat();
-        // What waited is read when more of that side comes.
+        let both = [TLS_REQUEST, STARTUP].concat();
+        // Buffered data is parsed when more data of that side arrives.
         let chunks: &[(Dir, &[u8])] = &[
             (Dir::Resp, &early[..1]),
             (Dir::Orig, &both),
@@ -365,11 +375,11 @@ mod tests {
         ];
         let refused = "- | ssl_request | - | ssl_reply | N | F | -";
         let ready = "- | - | - | auth_ok | - | T | -";
-        assert_eq!(told(&run(&chunks[..2])), ["- | ssl_request | - | - | - | - | -"]);
-        assert_eq!(told(&run(&chunks[..3])), [refused, ready]);
+        assert_eq!(event_lines(&run(&chunks[..2])), ["- | ssl_request | - | - | - | - | -"]);
+        assert_eq!(event_lines(&run(&chunks[..3])), [refused, ready]);
         let (startup, end) =
             ("bob | startup | - | - | - | - | -", "bob | terminate | - | - | - | - | -");
-        assert_eq!(told(&run(chunks)), [refused, ready, startup, end]);
+        assert_eq!(event_lines(&run(chunks)), [refused, ready, startup, end]);
         let h = run(&[(Dir::Resp, &b"x"[..]); MAX_EARLY + 1]);
         assert!(h.violated(Tag::Postgresql));
     }
@@ -378,11 +388,11 @@ mod tests {
     fn one_side_only() {
         let h = run(&[(Dir::Orig, STARTUP), (Dir::Orig, b"Q\0\0\0\x07ab\0")]);
         assert_eq!(
-            told(&h),
+            event_lines(&h),
             ["bob | startup | - | - | - | - | -", "bob | simple_query | ab | - | - | - | -"]
         );
         let h = run(&[(Dir::Resp, READY)]);
-        assert!(told(&h).is_empty());
+        assert!(event_lines(&h).is_empty());
     }
 
     #[test]
@@ -394,13 +404,13 @@ mod tests {
         assert!(!h.violated(Tag::Postgresql));
         a.stream(&mut h.cx(), Dir::Orig, b"Q\0\0\0\x07ab\0");
         a.finish(&mut h.cx());
-        assert_eq!(told(&h), ["bob | startup | - | - | - | - | -"]);
+        assert_eq!(event_lines(&h), ["bob | startup | - | - | - | - | -"]);
         for wrong in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0\0\0\x08\0\x02\0\0"] {
             let h = run(&[(Dir::Orig, wrong)]);
             assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql), "{wrong:?}");
         }
-        // An invalid answer is no violation, but limits what the client may send.
-        let mut chunks = vec![(Dir::Orig, ASK), (Dir::Resp, &b"E"[..])];
+        // An invalid reply is not a violation, but limits what the client may send.
+        let mut chunks = vec![(Dir::Orig, TLS_REQUEST), (Dir::Resp, &b"E"[..])];
         assert!(!run(&chunks).violated(Tag::Postgresql));
         chunks.extend([(Dir::Orig, &b"x"[..]); MAX_EARLY + 1]);
         assert!(run(&chunks).violated(Tag::Postgresql));
@@ -413,17 +423,17 @@ mod tests {
         let startup = b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0";
         let h = run(&[(o, startup)]);
         assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql));
-        assert_eq!(told(&h), ["bob | - | - | - | - | - | -"]);
-        // A query with more behind it; the server is read on.
+        assert_eq!(event_lines(&h), ["bob | - | - | - | - | - | -"]);
+        // A query with trailing data; the server's side is still parsed.
         let h = run(&[(o, STARTUP), (o, b"Q\0\0\0\x08ab\0c"), (o, b"X\0\0\0\x04"), (r, READY)]);
         assert!(h.violated(Tag::Postgresql));
         assert_eq!(
-            told(&h),
+            event_lines(&h),
             ["bob | startup | - | - | - | - | -", "bob | simple_query | ab | - | - | T | 0"]
         );
-        // Fields of an error without its end make a row, though it is empty.
+        // Unterminated fields of an error make a row, although it is empty.
         let h = run(&[(o, STARTUP), (r, READY), (r, b"E\0\0\0\x0bSERROR\0")]);
-        assert_eq!(told(&h)[1], "bob | - | - | - | - | - | -");
+        assert_eq!(event_lines(&h)[1], "bob | - | - | - | - | - | -");
     }
 
     #[test]

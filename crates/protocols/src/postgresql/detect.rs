@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak PostgreSQL.
+//! Detection rules for PostgreSQL.
 
 use memchr::memmem;
 
@@ -9,12 +9,12 @@ use crate::detect::TcpRule;
 pub(super) const TCP: &[TcpRule] =
     &[TcpRule::sides(Class::ANY, Class::ALPHANUMERIC, |s| tls(s) || startup(s))];
 
-/// A wish for TLS, and an answer to it.
+/// A TLS request and the reply to it.
 fn tls(s: Sides<'_>) -> bool {
     matches!(s.resp, [b'S' | b'N', ..]) && s.orig.starts_with(b"\0\0\0\x08\x04\xd2\x16\x2f")
 }
 
-/// A startup message that names a user soon, and a message shorter than 64 KB.
+/// A startup message whose first parameter is the user, and a message shorter than 64 KB.
 fn startup(s: Sides<'_>) -> bool {
     let (Some([0, 3, 0]), [ty, 0, 0, _, _, ..]) = (s.orig.get(4..7), s.resp) else { return false };
     let names = &s.orig[7..s.orig.len().min(7 + 256 + 5)];

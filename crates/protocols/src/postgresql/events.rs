@@ -8,11 +8,11 @@ use gannet_event::Type;
 use super::message::Backend;
 use super::message::Frontend;
 
-/// A message of a client: packed as its kind.
+/// A message of a client, encoded as the name of its kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a>(pub(super) &'a Frontend<'a>);
+pub struct FrontendKind<'a>(pub(super) &'a Frontend<'a>);
 
-impl Arg for Ask<'_> {
+impl Arg for FrontendKind<'_> {
     const TYPE: Type = Type::String;
 
     fn pack(&self, to: &mut Packer<'_>) {
@@ -25,11 +25,11 @@ impl Arg for Ask<'_> {
     }
 }
 
-/// A message of a server: packed as its kind.
+/// A message of a server, encoded as the name of its kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a>(pub(super) &'a Backend<'a>);
+pub struct BackendKind<'a>(pub(super) &'a Backend<'a>);
 
-impl Arg for Answer<'_> {
+impl Arg for BackendKind<'_> {
     const TYPE: Type = Type::String;
 
     fn pack(&self, to: &mut Packer<'_>) {
@@ -40,7 +40,7 @@ impl Arg for Answer<'_> {
             Backend::Notice(_) => "notice",
             Backend::Row => "data_row",
             Backend::Ready(_) => "ready_for_query",
-            Backend::Unfinished | Backend::Other(_) => "other",
+            Backend::UnterminatedError | Backend::Other(_) => "other",
         };
         kind.pack(to);
     }
@@ -53,20 +53,20 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// A client asks for TLS.
+        /// A client requests TLS.
         pub struct SslRequest = "PostgreSQL::ssl_request" {}
 
-        /// A server answers whether TLS is used.
+        /// A server replies whether TLS is used.
         pub struct SslReply = "PostgreSQL::ssl_reply" {
-            /// `S`: it is, `N`: it is not.
+            /// `S`: TLS is used, `N`: it is not.
             data: [u8; 1] = "data",
         }
 
-        /// A server asks the client to authenticate.
+        /// A server requests authentication from the client.
         pub struct AuthenticationRequest<'a> = "PostgreSQL::authentication_request" {
-            /// Kind of authentication.
+            /// Authentication type.
             identifier: u32 = "identifier",
-            /// Data for it.
+            /// Data of the authentication type.
             data: &'a [u8] = "data",
         }
 
@@ -75,7 +75,7 @@ gannet_event::events! {
 
         /// A client authenticates.
         pub struct AuthenticationResponse<'a> = "PostgreSQL::authentication_response", opt_in {
-            /// Data: a password or an answer, by the kind of authentication.
+            /// Data: a password or a response, depending on the authentication type.
             data: &'a [u8] = "data",
         }
 
@@ -97,7 +97,7 @@ gannet_event::events! {
 
         /// A field of an error.
         pub struct ErrorField<'a> = "PostgreSQL::error_response_identified_field" {
-            /// Letter of the field.
+            /// Type of the field, a letter.
             code: [u8; 1] = "code",
             /// Value.
             value: &'a [u8] = "value",
@@ -108,7 +108,7 @@ gannet_event::events! {
 
         /// A field of a notice.
         pub struct NoticeField<'a> = "PostgreSQL::notice_response_identified_field" {
-            /// Letter of the field.
+            /// Type of the field, a letter.
             code: [u8; 1] = "code",
             /// Value.
             value: &'a [u8] = "value",
@@ -123,22 +123,22 @@ gannet_event::events! {
             query: &'a [u8] = "query",
         }
 
-        /// A server expects the next query.
+        /// A server is ready for the next query.
         pub struct ReadyForQuery = "PostgreSQL::ready_for_query" {
-            /// `I`: idle, `T`: in a transaction, `E`: in a transaction that failed.
+            /// `I`: idle, `T`: in a transaction, `E`: in a failed transaction.
             transaction_status: [u8; 1] = "transaction_status",
         }
 
         /// A client ends the session.
         pub struct Terminate = "PostgreSQL::terminate" {}
 
-        /// A server sends a row.
+        /// A server sends a data row.
         pub struct RowSent = "PostgreSQL::data_row" {
-            /// Number of its columns.
+            /// Number of columns.
             column_values: u16 = "column_values",
         }
 
-        /// A server states the value of a parameter.
+        /// A server reports the value of a parameter.
         pub struct ParameterStatus<'a> = "PostgreSQL::parameter_status", opt_in {
             /// Name.
             name: &'a [u8] = "name",
@@ -146,11 +146,11 @@ gannet_event::events! {
             value: &'a [u8] = "value",
         }
 
-        /// A server states what it takes to cancel a query.
+        /// A server sends the key data with which a client can cancel a query.
         pub struct BackendKeyData = "PostgreSQL::backend_key_data", opt_in {
-            /// Process of the server.
+            /// Process ID of the server.
             process_id: u32 = "process_id",
-            /// Secret.
+            /// Secret key.
             secret_key: u32 = "secret_key",
         }
 
@@ -158,7 +158,7 @@ gannet_event::events! {
         pub struct NotImplemented<'a> = "PostgreSQL::not_implemented", opt_in {
             /// Whether the client sent it.
             is_orig: bool = "is_orig",
-            /// Letter of its type.
+            /// Type of the message, a letter.
             typ: [u8; 1] = "typ",
             /// Its body.
             chunk: &'a [u8] = "chunk",
@@ -169,16 +169,16 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// A message of a client was read, or its beginning.
+        /// A message of a client was parsed, completely or up to a fault.
         pub struct FrontendSeen<'a> = "gannet::postgresql_frontend", opt_in {
             /// The message.
-            message: Ask<'a> = "message",
+            message: FrontendKind<'a> = "message",
         }
 
-        /// A message of a server was read, or its beginning.
+        /// A message of a server was parsed, completely or up to a fault.
         pub struct BackendSeen<'a> = "gannet::postgresql_backend", opt_in {
             /// The message.
-            message: Answer<'a> = "message",
+            message: BackendKind<'a> = "message",
         }
     }
 }

@@ -1,30 +1,30 @@
-//! Messages from their bytes (section "Message Formats").
+//! Parses messages (section "Message Formats").
 
 use crate::support::Bytes;
 
-/// The value in place of a version in a TLS request.
+/// The value of the version field in a TLS request.
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// The version of the protocol that is read: 3, whatever its minor.
+/// Supported major version of the protocol.
 const MAJOR: u8 = 3;
 
-/// Length and version of a first message.
+/// Length of the length and version fields of a first message, in bytes.
 pub const FIRST_HEADER: usize = 8;
 
-/// Kinds of authentication that there are: 0 to 12.
+/// The highest authentication type.
 const LAST_AUTHENTICATION: u32 = 12;
 
-/// Why bytes are no message.
+/// Reason why a message is malformed.
 pub type Malformed = &'static str;
 
-/// A message, and a fault behind the part that was parsed: that part counts nevertheless.
-pub type Read<M> = Result<(M, Option<Malformed>), Malformed>;
+/// A message, and a fault in its last part: the parts before it are valid.
+pub type ParseResult<M> = Result<(M, Option<Malformed>), Malformed>;
 
-/// More data follows the end of a message's fields.
-const MORE: Malformed = "message is longer than what it is made of";
+/// The message has data after its last field.
+const TRAILING_DATA: Malformed = "message is longer than what it is made of";
 
 /// The length of a first message, or the number of bytes needed to determine it. For another
-/// version, or another protocol, only the header.
+/// version or another protocol, the length of the header.
 pub fn first_length(data: &[u8]) -> usize {
     match data.first_chunk() {
         Some([a, b, c, d, 0, MAJOR, _, _]) => {
@@ -34,30 +34,30 @@ pub fn first_length(data: &[u8]) -> usize {
     }
 }
 
-/// Bytes of a later message with its type, or how many are needed to tell.
+/// Length of a later message including its type, or the number of bytes needed to determine it.
 pub fn length(data: &[u8]) -> usize {
     let length = data.get(1..).and_then(<[u8]>::first_chunk);
     length.map_or(5, |b| 1 + (u32::from_be_bytes(*b) as usize).max(4))
 }
 
-/// Name and value.
+/// Name and value of a parameter.
 pub type Parameter<'a> = (&'a [u8], &'a [u8]);
 
 /// A client's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstMessage<'a> {
-    /// It asks for TLS.
+    /// A TLS request.
     Tls,
-    /// It begins a session with these parameters.
+    /// A startup message with these parameters.
     Startup(Vec<Parameter<'a>>),
 }
 
 impl<'a> FirstMessage<'a> {
-    /// Reads a message with its length.
+    /// Parses a message including its length.
     ///
     /// # Errors
-    /// When it is neither.
-    pub fn parse(data: &'a [u8]) -> Read<Self> {
+    /// If it is neither.
+    pub fn parse(data: &'a [u8]) -> ParseResult<Self> {
         let mut b = Bytes(data);
         let cut = "startup message is cut short";
         let length = b.u32().ok_or(cut)?;
@@ -74,7 +74,7 @@ impl<'a> FirstMessage<'a> {
     }
 }
 
-/// All parameters up to the first that is none.
+/// All parameters before the first invalid one.
 fn parameters(data: &[u8]) -> (Vec<Parameter<'_>>, Option<Malformed>) {
     let mut out = Vec::new();
     let no_end = Some("startup message has no end");
@@ -99,13 +99,13 @@ fn is_printable(b: u8) -> bool {
     matches!(b, 0x20..=0x7e)
 }
 
-/// Text up to a zero, if it is made of such bytes only.
+/// Reads text up to a zero byte, if all its bytes satisfy `is`.
 fn take_text<'a>(data: &mut &'a [u8], is: fn(u8) -> bool) -> Option<&'a [u8]> {
     let text = take_string(data)?;
     text.iter().all(|b| is(*b)).then_some(text)
 }
 
-/// Text up to a zero.
+/// Reads text up to a zero byte.
 fn take_string<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (text, rest) = data.split_at_checked(memchr::memchr(0, data)?)?;
     *data = &rest[1..];
@@ -117,19 +117,19 @@ fn take_string<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
 pub enum Frontend<'a> {
     /// `Q`: a query.
     Query(&'a [u8]),
-    /// `X`: the session is over.
+    /// `X`: ends the session.
     Terminate,
-    /// Any other.
+    /// Any other type.
     Other(u8),
 }
 
 impl<'a> Frontend<'a> {
-    /// Reads a message from its type on. The end of a `cut` one was not kept.
+    /// Parses a message including its type. Of a `cut` message, the end was not stored.
     ///
     /// # Errors
     ///
     /// If its body does not match its type.
-    pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
+    pub fn parse(data: &'a [u8], cut: bool) -> ParseResult<Self> {
         let (ty, mut body) = split(data)?;
         let message = match ty {
             b'X' => Self::Terminate,
@@ -137,11 +137,11 @@ impl<'a> Frontend<'a> {
             b'Q' => Self::Query(take_string(&mut body).ok_or("query has no end")?),
             _ => return Ok((Self::Other(ty), None)),
         };
-        Ok((message, more(body)))
+        Ok((message, trailing_data(body)))
     }
 }
 
-/// The letter of a field, and its value.
+/// Type of a field (a letter), and its value.
 pub type Field<'a> = (u8, &'a [u8]);
 
 /// A server's message.
@@ -149,29 +149,29 @@ pub type Field<'a> = (u8, &'a [u8]);
 pub enum Backend<'a> {
     /// `R`: the login succeeded.
     AuthenticationOk,
-    /// `R`: the authentication that the client must use.
+    /// `R`: the requested authentication type.
     Authentication(u32),
-    /// `E`: fields of an error, by their letters.
+    /// `E`: fields of an error.
     Error(Vec<Field<'a>>),
-    /// Fields of an error without its end.
-    Unfinished,
+    /// `E` whose list of fields is not terminated.
+    UnterminatedError,
     /// `N`: fields of a notice.
     Notice(Vec<Field<'a>>),
-    /// `D`: a row.
+    /// `D`: a data row.
     Row,
-    /// `Z`: the next query may come; with the state of the transaction.
+    /// `Z`: ready for the next query; with the transaction status.
     Ready(u8),
-    /// Any other.
+    /// Any other type.
     Other(u8),
 }
 
 impl<'a> Backend<'a> {
-    /// Reads a message from its type on. The end of a `cut` one was not kept.
+    /// Parses a message including its type. Of a `cut` message, the end was not stored.
     ///
     /// # Errors
     ///
     /// If its body does not match its type.
-    pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
+    pub fn parse(data: &'a [u8], cut: bool) -> ParseResult<Self> {
         let (ty, body) = split(data)?;
         let mut b = Bytes(body);
         let message = match ty {
@@ -188,20 +188,22 @@ impl<'a> Backend<'a> {
                 let (fields, end) = fields(body, cut);
                 return match (ty, end) {
                     (b'N', end) => Ok((Self::Notice(fields), end.err())),
-                    (_, Err(wrong)) if fields.is_empty() && wrong != MORE => Err(wrong),
-                    (_, Err(wrong)) if wrong != MORE => Ok((Self::Unfinished, Some(wrong))),
+                    (_, Err(wrong)) if fields.is_empty() && wrong != TRAILING_DATA => Err(wrong),
+                    (_, Err(wrong)) if wrong != TRAILING_DATA => {
+                        Ok((Self::UnterminatedError, Some(wrong)))
+                    }
                     (_, end) => Ok((Self::Error(fields), end.err())),
                 };
             }
             b'D' => b.u16().map(|_| Self::Row).ok_or("row has no number of columns")?,
             b'Z' => match body {
                 [state @ (b'I' | b'T' | b'E'), rest @ ..] => {
-                    return Ok((Self::Ready(*state), more(rest)));
+                    return Ok((Self::Ready(*state), trailing_data(rest)));
                 }
                 _ => return Err("server is ready in no known state"),
             },
             b'K' if body.len() < 8 => return Err("key of the backend is cut short"),
-            b'K' => return Ok((Self::Other(ty), more(&body[8..]))),
+            b'K' => return Ok((Self::Other(ty), trailing_data(&body[8..]))),
             b'S' if !cut => {
                 let mut rest = body;
                 let name = take_text(&mut rest, is_name).filter(|n| !n.is_empty());
@@ -217,7 +219,7 @@ impl<'a> Backend<'a> {
     }
 }
 
-/// Type and body.
+/// Splits a message into type and body.
 fn split(data: &[u8]) -> Result<(u8, &[u8]), Malformed> {
     let mut b = Bytes(data);
     let header = b.u8().zip(b.u32());
@@ -228,16 +230,16 @@ fn split(data: &[u8]) -> Result<(u8, &[u8]), Malformed> {
     Ok((ty, b.rest()))
 }
 
-fn more(rest: &[u8]) -> Option<Malformed> {
-    (!rest.is_empty()).then_some(MORE)
+fn trailing_data(rest: &[u8]) -> Option<Malformed> {
+    (!rest.is_empty()).then_some(TRAILING_DATA)
 }
 
-/// Fields up to the end, or to where there is none.
+/// Fields up to the end of the list, or to the first invalid one.
 fn fields(mut body: &[u8], cut: bool) -> (Vec<Field<'_>>, Result<(), Malformed>) {
     let mut out = Vec::new();
     loop {
         match body {
-            [0, rest @ ..] => return (out, more(rest).map_or(Ok(()), Err)),
+            [0, rest @ ..] => return (out, trailing_data(rest).map_or(Ok(()), Err)),
             [] if cut => return (out, Ok(())),
             [] => return (out, Err("fields have no end")),
             [code, rest @ ..] => {
@@ -257,13 +259,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn whole<M>(read: Read<M>) -> Option<M> {
+    fn complete<M>(read: ParseResult<M>) -> Option<M> {
         read.ok().filter(|(_, wrong)| wrong.is_none()).map(|(message, _)| message)
     }
 
     #[test]
     fn first_messages() {
-        let parse = |d| whole(FirstMessage::parse(d));
+        let parse = |d| complete(FirstMessage::parse(d));
         assert_eq!(parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Some(FirstMessage::Tls));
         let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";
         assert_eq!(first_length(startup), startup.len());
@@ -272,7 +274,7 @@ mod tests {
         for wrong in [
             &b"\0\0\0\x07\0\x03\0\0"[..],
             b"\0\0\0\x08\0\x03\0\0",
-            // A cancel request: no session.
+            // A cancel request does not begin a session.
             b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01\0\0\0\x02",
             b"\0\0\0\x0e\0\x02\0\0user\0\0",
             b"\0\0\0\x0f\0\x03\0\0user\0\0\0",
@@ -283,7 +285,7 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
-        // Parameters before one without a value count.
+        // Parameters before one without a value are valid.
         let Ok((message, Some(_))) =
             FirstMessage::parse(b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0")
         else {
@@ -306,23 +308,23 @@ mod tests {
     fn messages_of_clients() {
         let query = b"Q\0\0\0\x0cselect\0";
         assert_eq!(length(query), 13);
-        let parse = |d, cut| whole(Frontend::parse(d, cut));
+        let parse = |d, cut| complete(Frontend::parse(d, cut));
         assert_eq!(parse(b"Q\0\0\0\x0bselect\0", false), Some(Frontend::Query(b"select")));
         assert_eq!(parse(b"Q\0\0\x10\0sel", true), Some(Frontend::Query(b"sel")));
         assert_eq!(parse(b"X\0\0\0\x04", false), Some(Frontend::Terminate));
         assert_eq!(parse(b"P\0\0\0\x05x", false), Some(Frontend::Other(b'P')));
         assert!(Frontend::parse(b"Q\0\0\0\x07sel", false).is_err());
         assert!(Frontend::parse(b"Q\0\0\0\x03", false).is_err());
-        // The part before the excess counts.
+        // The part before the excess data is valid.
         let read = Frontend::parse(b"Q\0\0\0\x08se\0l", false);
-        assert_eq!(read, Ok((Frontend::Query(b"se"), Some(MORE))));
+        assert_eq!(read, Ok((Frontend::Query(b"se"), Some(TRAILING_DATA))));
         let read = Frontend::parse(b"X\0\0\0\x05x", false);
-        assert_eq!(read, Ok((Frontend::Terminate, Some(MORE))));
+        assert_eq!(read, Ok((Frontend::Terminate, Some(TRAILING_DATA))));
     }
 
     #[test]
     fn messages_of_servers() {
-        let parse = |d| whole(Backend::parse(d, false));
+        let parse = |d| complete(Backend::parse(d, false));
         assert_eq!(parse(b"R\0\0\0\x08\0\0\0\0"), Some(Backend::AuthenticationOk));
         assert_eq!(parse(b"R\0\0\0\x0c\0\0\0\x05salt"), Some(Backend::Authentication(5)));
         assert_eq!(parse(b"D\0\0\0\x06\0\0"), Some(Backend::Row));
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(parse(error), Some(Backend::Error(vec![(b'S', b"ERROR"), (b'C', b"1")])));
         assert_eq!(parse(b"N\0\0\0\x05\0"), Some(Backend::Notice(vec![])));
         assert_eq!(
-            whole(Backend::parse(b"E\0\0\x10\0SERROR\0C1", true)),
+            complete(Backend::parse(b"E\0\0\x10\0SERROR\0C1", true)),
             Some(Backend::Error(vec![(b'S', b"ERROR")]))
         );
         for wrong in [
@@ -351,7 +353,7 @@ mod tests {
         let part = |d| part(d).map(|(message, _)| message);
         assert_eq!(part(b"Z\0\0\0\x06II"), Some(Backend::Ready(b'I')));
         assert_eq!(part(b"K\0\0\0\x0d\0\0\0\0\0\0\0\0x"), Some(Backend::Other(b'K')));
-        assert_eq!(part(b"E\0\0\0\x0bSERROR\0"), Some(Backend::Unfinished));
+        assert_eq!(part(b"E\0\0\0\x0bSERROR\0"), Some(Backend::UnterminatedError));
         assert_eq!(part(b"N\0\0\0\x08Ma\0H"), Some(Backend::Notice(vec![(b'M', b"a")])));
         assert_eq!(part(b"E\0\0\0\x06\0\0"), Some(Backend::Error(vec![])));
     }

@@ -1,13 +1,12 @@
 //! PostgreSQL, protocol 3 (PostgreSQL's documentation, chapter "Frontend/Backend Protocol").
 //!
-//! A client begins with a startup message of parameters, or requests TLS first: then one byte of
-//! the server is the answer. All later messages have a type, a length and a body;
-//! [`analyzer`](Analyzer) makes rows of those that [`message`] parses. A row of postgresql.log is a
-//! request of a client — TLS, a login, a query — with the server's answers until it was ready for
-//! the next one.
+//! A client begins with a startup message of parameters, or requests TLS first, to which the server
+//! replies with one byte. All later messages have a type, a length and a body; [`Analyzer`] makes
+//! rows of those that [`message`] parses. A row of postgresql.log is a request of a client (TLS, a
+//! login, a query) with the server's replies until it is ready for the next one.
 //!
-//! A startup message that parses, and an answer to the wish for TLS, confirm the protocol. TLS itself is
-//! followed with [`inner_protocols`](crate::Options::inner_protocols).
+//! A valid startup message and the reply to a TLS request confirm the protocol. TLS itself is
+//! analyzed with [`inner_protocols`](crate::Options::inner_protocols).
 
 mod analyzer;
 mod detect;
@@ -26,7 +25,7 @@ use crate::descriptor::Log;
 use crate::descriptor::Origin;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[5432]),

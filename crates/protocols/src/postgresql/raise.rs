@@ -1,4 +1,4 @@
-//! Raises the events of messages: a walk of its own, made only where they have a listener.
+//! Raises the events of messages: a separate pass, only if they have a listener.
 
 use gannet_base::Dir;
 
@@ -9,7 +9,7 @@ use super::message::Frontend;
 use crate::Context;
 use crate::support::Bytes;
 
-/// Raises the event of a message that was parsed without a fault; `frame` is all of it.
+/// Raises the event of a valid message of the client; `frame` is the whole message.
 #[cold]
 pub(super) fn frontend(cx: &mut Context<'_>, frame: &[u8], message: &Frontend<'_>) {
     let body = frame.get(5..).unwrap_or_default();
@@ -21,7 +21,7 @@ pub(super) fn frontend(cx: &mut Context<'_>, frame: &[u8], message: &Frontend<'_
     }
 }
 
-/// The same for a message of the server; `fault` says whether it has one.
+/// Like [`frontend`], for a message of the server; `fault` says whether it is malformed.
 #[cold]
 pub(super) fn backend(cx: &mut Context<'_>, frame: &[u8], message: &Backend<'_>, fault: bool) {
     let body = frame.get(5..).unwrap_or_default();
@@ -47,8 +47,8 @@ pub(super) fn backend(cx: &mut Context<'_>, frame: &[u8], message: &Backend<'_>,
         }
         Backend::Ready(state) => cx.raise(|c| ReadyForQuery { c, transaction_status: [*state] }),
         Backend::Other(b'S') => {
-            let mut words = body.split(|byte| *byte == 0);
-            let (name, value) = (words.next().unwrap_or(b""), words.next().unwrap_or(b""));
+            let mut parts = body.split(|byte| *byte == 0);
+            let (name, value) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
             cx.raise(|c| ParameterStatus { c, name, value });
         }
         Backend::Other(b'K') => {
@@ -56,7 +56,7 @@ pub(super) fn backend(cx: &mut Context<'_>, frame: &[u8], message: &Backend<'_>,
             cx.raise(|c| BackendKeyData { c, process_id, secret_key });
         }
         Backend::Other(ty) => other(cx, Dir::Resp, *ty, body),
-        Backend::Unfinished => {}
+        Backend::UnterminatedError => {}
     }
 }
 

@@ -11,16 +11,16 @@ use super::events::StartupParameter;
 use super::message::Backend;
 use super::message::Frontend;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each TLS request, login, query or end of a PostgreSQL session.
     pub struct PostgresqlRow<'a> = "postgresql" {
-        /// When it began.
+        /// Time of the request.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// User name of the login.
         user: Option<&'a [u8]> = "user",
@@ -28,22 +28,23 @@ gannet_log::row! {
         database: Option<&'a [u8]> = "database",
         /// The client's application name.
         application_name: Option<&'a [u8]> = "application_name",
-        /// The client's message.
+        /// Kind of the client's message.
         frontend: Option<&'static str> = "frontend",
         /// The query.
         frontend_arg: Option<&'a [u8]> = "frontend_arg",
-        /// The server's message.
+        /// Kinds of the server's messages.
         backend: Option<&'a [u8]> = "backend",
         /// Requested authentication, or the fields of errors and notices.
         backend_arg: Option<&'a [u8]> = "backend_arg",
-        /// Whether it succeeded.
+        /// Whether the request succeeded.
         success: Option<bool> = "success",
-        /// Rows returned.
+        /// Number of rows returned.
         rows: Option<u64> = "rows",
     }
 }
 
-/// Stored bytes of the server's texts: the most that a log shows.
+/// Maximum number of stored bytes of a server's text: one more than a log shows, so that truncation
+/// is noticed.
 const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 
 /// The rows of a session.
@@ -51,7 +52,7 @@ const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 pub(super) struct Rows {
     startup: StartupParameters,
     pending: Option<Pending>,
-    /// Rows of the current query.
+    /// Number of rows of the current query.
     rows: Option<u64>,
 }
 
@@ -67,43 +68,43 @@ impl Rows {
         }
     }
 
-    /// The connection ends: the current row is written.
+    /// Writes the current row at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.write(cx);
     }
 }
 
-impl Hear<SslRequest> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &SslRequest) {
-        self.row(cx).ask("ssl_request");
+impl OnEvent<SslRequest> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &SslRequest) {
+        self.row(cx).set_frontend("ssl_request");
     }
 }
 
-impl Hear<SslReply> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SslReply) {
+impl OnEvent<SslReply> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SslReply) {
         let row = self.row(cx);
-        row.answer("ssl_reply");
-        row.about(&[&event.data]);
+        row.set_backend("ssl_reply");
+        row.append_backend_arg(&[&event.data]);
         row.success = Some(event.data == *b"S");
         self.write(cx);
     }
 }
 
-impl Hear<StartupParameter<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &StartupParameter<'_>) {
+impl OnEvent<StartupParameter<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &StartupParameter<'_>) {
         self.row(cx);
         self.startup.parameter(event.name, event.value);
     }
 }
 
-impl Hear<StartupMessage> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &StartupMessage) {
-        self.row(cx).ask("startup");
+impl OnEvent<StartupMessage> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &StartupMessage) {
+        self.row(cx).set_frontend("startup");
     }
 }
 
-impl Hear<FrontendSeen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &FrontendSeen<'_>) {
+impl OnEvent<FrontendSeen<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &FrontendSeen<'_>) {
         match event.message.0 {
             Frontend::Query(text) => {
                 self.write(cx);
@@ -112,7 +113,7 @@ impl Hear<FrontendSeen<'_>> for Rows {
             }
             Frontend::Terminate => {
                 self.write(cx);
-                self.row(cx).ask("terminate");
+                self.row(cx).set_frontend("terminate");
                 self.write(cx);
             }
             Frontend::Other(_) => {}
@@ -120,12 +121,12 @@ impl Hear<FrontendSeen<'_>> for Rows {
     }
 }
 
-impl Hear<BackendSeen<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &BackendSeen<'_>) {
+impl OnEvent<BackendSeen<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &BackendSeen<'_>) {
         match event.message.0 {
             Backend::AuthenticationOk => {
                 let row = self.row(cx);
-                row.answer("auth_ok");
+                row.set_backend("auth_ok");
                 row.success = Some(true);
             }
             Backend::Authentication(kind) => {
@@ -138,24 +139,24 @@ impl Hear<BackendSeen<'_>> for Rows {
                     }
                 };
                 let row = self.row(cx);
-                row.answer_too("auth_request");
-                row.about(&[name.as_bytes()]);
+                row.add_backend("auth_request");
+                row.append_backend_arg(&[name.as_bytes()]);
             }
             Backend::Error(fields) => {
                 let row = self.row(cx);
-                row.answer_too("error");
+                row.add_backend("error");
                 if fields.is_empty() {
-                    row.about(&[]);
+                    row.append_backend_arg(&[]);
                 }
-                tell(row, fields);
+                append_fields(row, fields);
                 row.success = Some(false);
                 self.write(cx);
             }
-            Backend::Unfinished => {
+            Backend::UnterminatedError => {
                 self.row(cx);
             }
             Backend::Notice(fields) if fields.is_empty() => {}
-            Backend::Notice(fields) => tell(self.row(cx), fields),
+            Backend::Notice(fields) => append_fields(self.row(cx), fields),
             Backend::Row => {
                 self.row(cx);
                 *self.rows.get_or_insert(0) += 1;
@@ -171,12 +172,12 @@ impl Hear<BackendSeen<'_>> for Rows {
     }
 }
 
-/// Fields of an error or a notice, one after the other.
-fn tell(row: &mut Pending, fields: &[(u8, &[u8])]) {
+/// Appends the fields of an error or a notice to a row.
+fn append_fields(row: &mut Pending, fields: &[(u8, &[u8])]) {
     for (code, value) in fields {
         match field(*code) {
-            Some(name) => row.about(&[name.as_bytes(), b"=", value]),
-            None => row.about(&[b"UnknownErrorId", &[*code], b"=", value]),
+            Some(name) => row.append_backend_arg(&[name.as_bytes(), b"=", value]),
+            None => row.append_backend_arg(&[b"UnknownErrorId", &[*code], b"=", value]),
         }
     }
 }
@@ -202,7 +203,7 @@ impl StartupParameters {
     }
 }
 
-/// A row in the making.
+/// A row that is being collected.
 #[derive(Debug)]
 struct Pending {
     ts: Time,
@@ -227,28 +228,28 @@ impl Pending {
         }
     }
 
-    fn ask(&mut self, what: &'static str) {
-        self.frontend = Some(what);
+    fn set_frontend(&mut self, kind: &'static str) {
+        self.frontend = Some(kind);
     }
 
     fn query(&mut self, text: &[u8]) {
-        self.ask("simple_query");
+        self.set_frontend("simple_query");
         self.query = Some(text[..text.len().min(MAX_TEXT)].to_vec());
     }
 
-    /// The only answer there is.
-    fn answer(&mut self, what: &str) {
-        self.backend = what.as_bytes().to_vec();
+    /// Sets the server's message of the row.
+    fn set_backend(&mut self, kind: &str) {
+        self.backend = kind.as_bytes().to_vec();
     }
 
-    /// One more answer.
-    fn answer_too(&mut self, what: &str) {
+    /// Appends a message of the server.
+    fn add_backend(&mut self, kind: &str) {
         let between = if self.backend.is_empty() { "" } else { "," };
-        append(&mut self.backend, &[between.as_bytes(), what.as_bytes()]);
+        append(&mut self.backend, &[between.as_bytes(), kind.as_bytes()]);
     }
 
-    /// More about the answers.
-    fn about(&mut self, parts: &[&[u8]]) {
+    /// Appends to the argument of the server's messages.
+    fn append_backend_arg(&mut self, parts: &[&[u8]]) {
         if let Some(arg) = &mut self.backend_arg {
             append(arg, &[b","]);
         }
@@ -273,15 +274,15 @@ impl Pending {
     }
 }
 
-/// Appends to a stored text, up to the limit.
+/// Appends to a stored text, up to [`MAX_TEXT`].
 fn append(text: &mut Vec<u8>, parts: &[&[u8]]) {
     for part in parts {
-        let room = MAX_TEXT.saturating_sub(text.len());
-        text.extend_from_slice(&part[..part.len().min(room)]);
+        let available = MAX_TEXT.saturating_sub(text.len());
+        text.extend_from_slice(&part[..part.len().min(available)]);
     }
 }
 
-/// The word for a field of an error or notice (section "Error and Notice Message Fields").
+/// Name of a field of an error or notice (section "Error and Notice Message Fields").
 fn field(code: u8) -> Option<&'static str> {
     Some(match code {
         b'S' => "SeverityLocalized",
@@ -306,7 +307,7 @@ fn field(code: u8) -> Option<&'static str> {
     })
 }
 
-/// The word for a way to log in.
+/// Name of an authentication type.
 fn authentication(kind: u32) -> Option<&'static str> {
     Some(match kind {
         2 => "KerberosV5",

@@ -20,19 +20,19 @@ use crate::ssl;
 use crate::ssl::extension;
 use crate::ssl::message as tls;
 use crate::support::Bytes;
-use crate::violations::blames;
+use crate::violations::violation_counts;
 
-/// Most datagrams without a packet that are added to the history.
+/// Maximum number of datagrams without a packet that are added to the history.
 const MAX_DISCARDED: u32 = 100;
 
-/// Short headers of one side; powers of two are reported.
+/// Counter of one side's short headers; powers of two are reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct ShortHeaders {
     seen: u64,
 }
 
 impl ShortHeaders {
-    /// Counts one more; returns the count if it is to be reported.
+    /// Counts one more and returns the count if it is a power of two.
     fn add(&mut self) -> Option<u64> {
         self.seen = self.seen.saturating_add(1);
         self.seen.is_power_of_two().then_some(self.seen)
@@ -42,32 +42,32 @@ impl ShortHeaders {
 /// The analyzer of one connection of datagrams.
 pub struct Analyzer {
     rows: Rows,
-    /// A connection began and did not end.
+    /// A QUIC connection has begun and not ended.
     is_connected: bool,
-    /// The TLS analyzer for the hellos of both sides, once there is one.
+    /// The TLS analyzer for the hellos of both sides; `None` until it is needed.
     tls: Option<Box<ssl::Analyzer>>,
-    /// Its bytes were none of TLS.
+    /// TLS analysis failed.
     tls_failed: bool,
-    /// The source of the keys: the destination id of the client's first packet.
+    /// Destination id of the client's first packet, from which the keys are derived.
     client_id: Option<Vec<u8>>,
-    /// Keys of both sides with their version, made when needed.
+    /// Keys of both sides with their version, derived when needed.
     keys: [Option<Box<(u32, Keys)>>; 2],
     hellos: [Hello; 2],
-    /// The client's own id is that long: short headers to it do not tell.
+    /// Length of the client's own connection id, which short headers sent to it do not contain.
     client_id_len: usize,
     opened: bool,
-    /// Packets that were decrypted.
+    /// Number of packets that were decrypted.
     decrypted: u64,
     discarded: u32,
     shorts: [ShortHeaders; 2],
-    /// The bytes are something else.
+    /// The traffic is not QUIC.
     skip: bool,
-    /// Content of the current packet; the memory is reused.
-    plain: Vec<u8>,
+    /// Decrypted content of the current packet; the buffer is reused.
+    plaintext: Vec<u8>,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             rows: Rows::default(),
@@ -83,15 +83,15 @@ impl Analyzer {
             discarded: 0,
             shorts: [ShortHeaders::default(); 2],
             skip: false,
-            plain: Vec::new(),
+            plaintext: Vec::new(),
         }
     }
 
-    /// The packet at the front of a datagram; gives how many bytes it takes.
+    /// Handles the first packet of a datagram and returns its length in bytes.
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<usize, Malformed> {
         let (packet, len) = message::packet(data, self.client_id_len)?;
         match packet {
-            Packet::NoPacket => {
+            Packet::NotQuic => {
                 self.discarded = self.discarded.saturating_add(1);
                 if self.opened && self.discarded <= MAX_DISCARDED {
                     let (is_orig, total_decrypted) = (from.is_orig(), self.decrypted);
@@ -145,7 +145,7 @@ impl Analyzer {
         Ok(())
     }
 
-    /// The server asked for another beginning: new keys, and the handshake again.
+    /// Starts over after a Retry: new keys, and a new handshake.
     fn restart(&mut self) {
         self.client_id = None;
         self.keys = [None, None];
@@ -155,7 +155,7 @@ impl Analyzer {
         }
     }
 
-    /// Opens an Initial packet, unless the side's hello was seen.
+    /// Decrypts an Initial packet, unless the side's hello was complete before.
     fn initial(
         &mut self,
         cx: &mut Context<'_>,
@@ -180,17 +180,17 @@ impl Analyzer {
             let fresh = Keys::initial(header.version, client_id, from);
             *keys = Some(Box::new((header.version, fresh)));
         }
-        let mut plain = std::mem::take(&mut self.plain);
-        let opened = keys.as_ref().and_then(|k| k.1.open(packet, number_at, &mut plain));
-        if opened.is_none() || plain.is_empty() {
+        let mut plaintext = std::mem::take(&mut self.plaintext);
+        let opened = keys.as_ref().and_then(|k| k.1.open(packet, number_at, &mut plaintext));
+        if opened.is_none() || plaintext.is_empty() {
             return Err("decryption failed");
         }
         self.opened = true;
         self.decrypted += 1;
         cx.confirm(Tag::Quic);
-        let read = self.frames(cx, from, header, &plain);
+        let read = self.frames(cx, from, header, &plaintext);
         if !self.hellos.iter().all(Hello::is_finished) {
-            self.plain = plain;
+            self.plaintext = plaintext;
         }
         read
     }
@@ -213,7 +213,7 @@ impl Analyzer {
                         self.keys[from.index()] = None;
                         self.hello(cx, from, &message);
                     }
-                    if progress == Progress::Over {
+                    if progress == Progress::CompleteWithExcess {
                         return Err(TOO_MUCH);
                     }
                 }
@@ -236,7 +236,7 @@ impl Analyzer {
         Ok(())
     }
 
-    /// A side's first handshake message: TLS has it as one record.
+    /// Passes a side's hello to the TLS analyzer as one record.
     fn hello(&mut self, cx: &mut Context<'_>, from: Dir, message: &[u8]) {
         if self.tls_failed {
             return;
@@ -245,14 +245,14 @@ impl Analyzer {
             read_hello(cx, &mut self.rows, message);
         }
         let mut record = vec![22, 3, 3];
-        // A message that was put together is no longer than a record.
+        // A reassembled message is no longer than a record.
         record.extend_from_slice(&(message.len() as u16).to_be_bytes());
         record.extend_from_slice(message);
         let tls = self.tls.get_or_insert_with(|| Box::new(ssl::Analyzer::new(cx)));
         let before = cx.requests.len();
         tls.stream(cx, from, &record);
         let fails = |r: &Request| matches!(r, Request::Violation { tag: Tag::Ssl, .. });
-        if cx.requests[before..].iter().any(fails) && blames(cx.conn) {
+        if cx.requests[before..].iter().any(fails) && violation_counts(cx.conn) {
             tls.finish(cx);
             self.tls = None;
             self.tls_failed = true;
@@ -277,7 +277,7 @@ fn report_long(
         Kind::Handshake => cx.report(rows, |c| HandshakePacket { c, is_orig, version, dcid, scid }),
         Kind::ZeroRtt => cx.report(rows, |c| ZeroRttPacket { c, is_orig, version, dcid, scid }),
         Kind::Retry => {
-            // First byte, version, and the ids with their lengths.
+            // First byte, version, and both ids with their lengths.
             let rest = packet.get(7 + dcid.len() + scid.len()..).unwrap_or_default();
             let at = rest.len().saturating_sub(message::RETRY_TAG);
             let (retry_token, retry_integrity_tag) = rest.split_at(at);
@@ -294,15 +294,15 @@ fn report_long(
     }
 }
 
-/// What quic.log has of a hello: nothing, when it is malformed.
+/// Raises the events of a hello for quic.log, unless it is malformed.
 fn read_hello(cx: &mut Context<'_>, rows: &mut Rows, message: &[u8]) {
     let Some((&[kind, ..], body)) = message.split_first_chunk::<4>() else { return };
-    let whole = match kind {
+    let sender = match kind {
         tls::kind::CLIENT_HELLO => read_client_hello(cx, rows, body),
         tls::kind::SERVER_HELLO => tls::ServerHello::parse(body).map(|_| Dir::Resp),
         _ => return,
     };
-    if let Ok(side) = whole {
+    if let Ok(side) = sender {
         cx.report(rows, |c| HelloRead { c, is_orig: side.is_orig() });
     }
 }
@@ -422,7 +422,8 @@ mod tests {
     fn handshake(version: u32) -> Vec<(Dir, Vec<u8>)> {
         let hello = client_hello();
         let (front, back) = hello.split_at(20);
-        // The hello comes in two parts, the later one first, with padding and a ping between.
+        // The hello is split into two parts, the later one first, with padding and a ping between
+        // them.
         let frames = [crypto(20, back), vec![0, 0, 1, 0], crypto(0, front)].concat();
         let second = if version == message::VERSION_2 { 0xf0 } else { 0xe0 };
         let rest =
@@ -476,9 +477,9 @@ mod tests {
             (O, seal(&keys, &again, 1, &hello)),
         ]);
         let rows = h.rows("quic");
-        let told: Vec<_> =
+        let reported: Vec<_> =
             rows.iter().map(|r| (&*r["client_initial_dcid"], &*r["history"])).collect();
-        assert_eq!(told, [("8394c8f03e515708", "ISr"), ("6e6577206964", "IS")]);
+        assert_eq!(reported, [("8394c8f03e515708", "ISr"), ("6e6577206964", "IS")]);
         assert_eq!(rows[0]["server_scid"], "-");
         let ssl = h.rows("ssl");
         assert_eq!((ssl.len(), &*ssl[0]["ssl_history"]), (1, "CC"));

@@ -1,44 +1,45 @@
-//! The hello that a side's CRYPTO frames carry (RFC 9000 section 19.6).
+//! Reassembles the hello that a side's CRYPTO frames carry (RFC 9000 section 19.6).
 
-/// Longest handshake message that is put together: what fits one TLS record (RFC 8446 section 5.2).
+/// Maximum length of a reassembled handshake message, in bytes: one TLS record (RFC 8446 section
+/// 5.2).
 pub(super) const MAX_MESSAGE: usize = (1 << 14) + 256;
-/// Parts ahead of a missing one that are kept.
+/// Maximum number of parts kept that follow a missing one.
 const MAX_PARTS: usize = 256;
-/// The fault of data that exceeds any message.
+/// The error for data that exceeds any message.
 pub(super) const TOO_MUCH: &str = "too much crypto data";
-/// Bytes of a handshake message's header.
+/// Length of a handshake message's header, in bytes.
 const HEADER: usize = 4;
 
-/// What came of a part.
+/// Result of adding a part.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// More is needed.
+    /// More data is needed.
     Partial,
-    /// The message is whole: [`Hello::take`] gives it.
-    Whole,
-    /// The message is whole, and more came than it has.
-    Over,
+    /// The message is complete: [`Hello::take`] returns it.
+    Complete,
+    /// The message is complete, and data follows it.
+    CompleteWithExcess,
 }
 
-/// One side's first handshake message in the making.
+/// Reassembly of one side's first handshake message.
 #[derive(Debug, Default)]
 pub(super) struct Hello {
-    /// What came in order so far.
+    /// Bytes received in order.
     message: Vec<u8>,
-    /// Parts behind missing data, in no order.
+    /// Parts after missing data, as offset and bytes, unsorted.
     ahead: Vec<(usize, Vec<u8>)>,
-    /// Bytes that came in order, also when the message was given away.
+    /// Number of bytes received in order, including those of a message that was taken.
     received: usize,
     finished: bool,
 }
 
 impl Hello {
-    /// Whether the message was complete: nothing more is read.
+    /// Whether the message was complete: nothing more is parsed.
     pub(super) fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// The message's length with its header, once that is known.
+    /// Length of the message including its header, once known.
     fn length(&self) -> Option<usize> {
         match self.message[..] {
             [_, a, b, c, ..] => Some(HEADER + u32::from_be_bytes([0, a, b, c]) as usize),
@@ -49,7 +50,7 @@ impl Hello {
     /// Adds a part.
     ///
     /// # Errors
-    /// When there is more than the message can be.
+    /// If the data exceeds the maximum length of a message.
     pub(super) fn add(&mut self, offset: u64, data: &[u8]) -> Result<Progress, &'static str> {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = at.saturating_add(data.len());
@@ -71,8 +72,8 @@ impl Hello {
         self.message.extend_from_slice(&data[self.message.len() - at..]);
         while let Some(i) = self.ahead.iter().position(|(o, _)| *o <= self.message.len()) {
             let (at, part) = self.ahead.swap_remove(i);
-            if let Some(news) = part.get(self.message.len() - at..) {
-                self.message.extend_from_slice(news);
+            if let Some(new_bytes) = part.get(self.message.len() - at..) {
+                self.message.extend_from_slice(new_bytes);
             }
         }
         self.received = self.message.len();
@@ -83,13 +84,13 @@ impl Hello {
                 self.ahead = Vec::new();
                 let over = self.message.len() > n;
                 self.message.truncate(n);
-                Ok(if over { Progress::Over } else { Progress::Whole })
+                Ok(if over { Progress::CompleteWithExcess } else { Progress::Complete })
             }
             _ => Ok(Progress::Partial),
         }
     }
 
-    /// Gives the whole message away, with its header.
+    /// Takes the complete message, including its header.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.message)
     }
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(h.add(2, b"\0\x05ab"), Ok(Progress::Partial));
         assert_eq!(h.add(0, b"\x01\0\0"), Ok(Progress::Partial));
         assert_eq!(h.add(0, b"\x01\0\0"), Ok(Progress::Partial));
-        assert_eq!(h.add(8, b"e"), Ok(Progress::Whole));
+        assert_eq!(h.add(8, b"e"), Ok(Progress::Complete));
         assert_eq!(h.take(), b"\x01\0\0\x05abcde");
         assert_eq!(h.add(6, b"cd"), Ok(Progress::Partial));
         assert!(h.is_finished());
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn limits() {
         let mut h = Hello::default();
-        assert_eq!(h.add(0, b"\x01\0\0\x01ab"), Ok(Progress::Over));
+        assert_eq!(h.add(0, b"\x01\0\0\x01ab"), Ok(Progress::CompleteWithExcess));
         assert_eq!(h.take(), b"\x01\0\0\x01a");
         assert!(h.is_finished());
         assert!(Hello::default().add(0, b"\x01\x01\0\0ab").is_err());
@@ -148,7 +149,7 @@ mod tests {
                 seen[at..end].fill(true);
                 let got = h.add(at as u64, &whole[at..end]);
                 let all = seen.iter().all(|s| *s);
-                prop_assert_eq!(got, Ok(if all { Progress::Whole } else { Progress::Partial }));
+                prop_assert_eq!(got, Ok(if all { Progress::Complete } else { Progress::Partial }));
             }
             if h.is_finished() {
                 prop_assert_eq!(h.take(), whole);

@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak QUIC.
+//! Detection rules for QUIC.
 
 use crate::detect::UdpRule;
 

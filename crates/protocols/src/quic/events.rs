@@ -12,18 +12,18 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// Version of QUIC.
         version: u32 = "version",
-        /// Connection id of the receiver.
+        /// Destination connection id.
         dcid: &'a [u8] = "dcid",
     } {
         /// An Initial packet.
         pub struct InitialPacket<'a> = "QUIC::initial_packet" {
-            /// Connection id of the sender.
+            /// Source connection id.
             scid: &'a [u8] = "scid",
         }
 
-        /// A Retry packet: the server asks the client to begin again.
+        /// A Retry packet: the server requests a new Initial packet with a token.
         pub struct RetryPacket<'a> = "QUIC::retry_packet" {
-            /// Connection id of the sender.
+            /// Source connection id.
             scid: &'a [u8] = "scid",
             /// Token that the client repeats.
             retry_token: &'a [u8] = "retry_token",
@@ -33,29 +33,29 @@ gannet_event::events! {
 
         /// A Handshake packet.
         pub struct HandshakePacket<'a> = "QUIC::handshake_packet" {
-            /// Connection id of the sender.
+            /// Source connection id.
             scid: &'a [u8] = "scid",
         }
 
         /// A 0-RTT packet.
         pub struct ZeroRttPacket<'a> = "QUIC::zero_rtt_packet" {
-            /// Connection id of the sender.
+            /// Source connection id.
             scid: &'a [u8] = "scid",
         }
 
         /// A frame in an Initial packet closes the connection.
         pub struct ConnectionCloseFrame<'a> = "QUIC::connection_close_frame" {
-            /// Connection id of the sender.
+            /// Source connection id.
             scid: &'a [u8] = "scid",
-            /// Why, as a number.
+            /// Error code.
             error_code: u64 = "error_code",
-            /// Why, in words.
+            /// Reason phrase.
             reason_phrase: &'a [u8] = "reason_phrase",
         }
 
-        /// A packet of a version that is not known.
+        /// A packet of an unknown version.
         pub struct UnhandledVersion<'a> = "QUIC::unhandled_version" {
-            /// Connection id of the sender.
+            /// Source connection id.
             scid: &'a [u8] = "scid",
         }
     }
@@ -66,9 +66,9 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
     } {
-        /// Bytes behind a packet are none, or cannot be read.
+        /// Bytes that are not a QUIC packet, or that cannot be parsed.
         pub struct DiscardedPacket = "QUIC::discarded_packet" {
-            /// Packets that were decrypted before.
+            /// Number of packets that were decrypted before.
             total_decrypted: u64 = "total_decrypted",
         }
     }
@@ -90,19 +90,19 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// A client names the host that it asks for.
+        /// A client names the host that it connects to (SNI).
         pub struct HelloServerName<'a> = "gannet::quic_server_name", opt_in {
-            /// The host, the first one of the extension.
+            /// The first host of the extension.
             name: &'a [u8] = "name",
         }
 
-        /// A client offers application protocols.
+        /// A client offers application protocols (ALPN).
         pub struct HelloProtocols<'a> = "gannet::quic_protocols", opt_in {
             /// The protocols.
             protocols: &'a Vec<&'a [u8]> = "protocols",
         }
 
-        /// A hello of TLS is whole.
+        /// A complete TLS hello was parsed.
         pub struct HelloRead = "gannet::quic_hello", opt_in {
             /// Whether it is the client's.
             is_orig: bool = "is_orig",

@@ -2,29 +2,29 @@
 
 use crate::support::Bytes;
 
-/// Version 2 (RFC 9369): its packet types have other numbers.
+/// Version 2 (RFC 9369), whose packet types have other numbers.
 pub const VERSION_2: u32 = 0x6b33_43cf;
 
-/// The fault of a datagram.
+/// Reason why a datagram is malformed.
 pub type Malformed = &'static str;
 
-/// Least length of an Initial packet after its token: a packet number of four bytes and a sample
-/// (RFC 9001 section 5.4.2).
+/// Minimum length of an Initial packet after its token, in bytes: a packet number of four bytes and
+/// a sample (RFC 9001 section 5.4.2).
 const MIN_PROTECTED: u64 = 20;
-/// Bytes of a Retry packet's integrity tag (RFC 9001 section 5.8).
+/// Length of a Retry packet's integrity tag, in bytes (RFC 9001 section 5.8).
 pub(super) const RETRY_TAG: usize = 16;
 
-/// A packet's header, which is all that is in clear text.
+/// A packet, as far as it is not protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Of an established connection.
+    /// A packet with a short header, on an established connection.
     Short,
-    /// Of a handshake.
+    /// A packet with a long header, during the handshake.
     Long(LongHeader<'a>),
-    /// Of a version that is not known; only its ids can be read.
+    /// A long header of an unknown version; only its connection ids can be parsed.
     UnknownVersion(LongHeader<'a>),
-    /// Without the bit that all packets have (RFC 9000 section 17.2): to be ignored.
-    NoPacket,
+    /// A packet without the fixed bit (RFC 9000 section 17.2), which is ignored.
+    NotQuic,
 }
 
 /// A long header.
@@ -36,37 +36,36 @@ pub struct LongHeader<'a> {
     pub destination: &'a [u8],
     /// Source connection id.
     pub source: &'a [u8],
-    /// Kind.
+    /// Packet type.
     pub kind: Kind,
 }
 
-/// Kinds of packets with a long header.
+/// Types of packets with a long header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The first of each side: where the protected part begins, from the packet's first byte. The
-    /// rest of the packet is protected.
+    /// Initial: the first packets of each side. Everything after `number_at` bytes is protected.
     Initial {
-        /// Bytes before the packet number.
+        /// Offset of the packet number in the packet, in bytes.
         number_at: usize,
     },
-    /// Data sent along with the client's first packets.
+    /// 0-RTT: early data of the client.
     ZeroRtt,
-    /// The rest of the TLS handshake.
+    /// Handshake: the rest of the TLS handshake.
     Handshake,
-    /// The server wants the client to begin again, and to show a token.
+    /// Retry: the server requests a new Initial packet with a token.
     Retry,
 }
 
-/// Reads the packet at the front of a datagram; `short_id` is the length of the destination id in
-/// short headers, which do not tell it. Gives the packet and how many bytes it takes.
+/// Parses the first packet of a datagram and returns it with its length in bytes. `short_id` is the
+/// length of the destination id in short headers, which do not contain it.
 ///
 /// # Errors
-/// When it is cut short.
+/// If it is truncated.
 pub fn packet(data: &[u8], short_id: usize) -> Result<(Packet<'_>, usize), Malformed> {
     let mut b = Bytes(data);
     let first = b.u8().ok_or("empty packet")?;
     if first & 0x40 == 0 {
-        return Ok((Packet::NoPacket, data.len()));
+        return Ok((Packet::NotQuic, data.len()));
     }
     if first & 0x80 == 0 {
         b.take(short_id).ok_or("short header is cut")?;
@@ -109,7 +108,7 @@ pub fn packet(data: &[u8], short_id: usize) -> Result<(Packet<'_>, usize), Malfo
     Ok((Packet::Long(long), data.len() - b.0.len()))
 }
 
-/// Whether packets of a version can be read.
+/// Whether packets of a version can be parsed.
 pub fn is_known(version: u32) -> bool {
     matches!(
         version,
@@ -124,7 +123,8 @@ fn id<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
     b.take(usize::from(len))
 }
 
-/// A number of one, two, four or eight bytes, by its two highest bits (RFC 9000 section 16).
+/// Reads an integer of one, two, four or eight bytes, given by its two highest bits (RFC 9000
+/// section 16).
 pub fn number(b: &mut Bytes<'_>) -> Option<u64> {
     let first = b.u8()?;
     let rest = b.take((1 << (first >> 6)) - 1)?;
@@ -135,30 +135,30 @@ fn take<'a>(b: &mut Bytes<'a>, len: u64) -> Option<&'a [u8]> {
     b.take(usize::try_from(len).ok()?)
 }
 
-/// A frame of an Initial packet. Padding, acknowledgements and pings say nothing.
+/// A frame of an Initial packet, except padding, acknowledgements and pings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// A part of the TLS handshake.
+    /// CRYPTO: a part of the TLS handshake.
     Crypto {
-        /// Where in the stream it belongs.
+        /// Offset of the part in the handshake stream, in bytes.
         offset: u64,
-        /// The part.
+        /// Data of the part.
         data: &'a [u8],
     },
-    /// The QUIC connection is over.
+    /// CONNECTION_CLOSE.
     Close {
-        /// Why, as a number.
+        /// Error code.
         error: u64,
-        /// Why, in words.
+        /// Reason phrase.
         reason: &'a [u8],
     },
 }
 
-/// The next frame that says something, of those in an opened Initial packet (RFC 9000 section
-/// 12.4); `None` at the end.
+/// Parses the next frame that is not padding, ACK or PING from the payload of an Initial packet
+/// (RFC 9000 section 12.4); `None` at the end.
 ///
 /// # Errors
-/// When it is cut short, or such packets cannot hold it.
+/// If it is truncated, or not allowed in Initial packets.
 pub fn frame<'a>(b: &mut Bytes<'a>) -> Result<Option<Frame<'a>>, Malformed> {
     let cut = "frame is cut";
     while let Some(kind) = b.u8() {
@@ -173,7 +173,7 @@ pub fn frame<'a>(b: &mut Bytes<'a>) -> Result<Option<Frame<'a>>, Malformed> {
             }
             0x1c => {
                 let error = number(b).ok_or(cut)?;
-                number(b).ok_or(cut)?; // frame at fault
+                number(b).ok_or(cut)?; // frame type that caused the error
                 let reason = number(b).ok_or(cut)?;
                 let reason = take(b, reason).ok_or(cut)?;
                 return Ok(Some(Frame::Close { error, reason }));
@@ -184,18 +184,18 @@ pub fn frame<'a>(b: &mut Bytes<'a>) -> Result<Option<Frame<'a>>, Malformed> {
     Ok(None)
 }
 
-/// ACK (RFC 9000 section 19.3), with counts of congestion marks or without.
-fn ack(b: &mut Bytes<'_>, marks: bool) -> Option<()> {
+/// Skips an ACK frame (RFC 9000 section 19.3), with ECN counts if `has_ecn` is true.
+fn ack(b: &mut Bytes<'_>, has_ecn: bool) -> Option<()> {
     number(b)?; // largest acknowledged
     number(b)?; // delay
     let ranges = number(b)?;
     number(b)?; // first range
     for _ in 0..ranges {
-        // Each takes two bytes at least, so this ends with the packet.
+        // Each range takes at least two bytes, so the loop ends with the packet.
         number(b)?;
         number(b)?;
     }
-    for _ in 0..if marks { 3 } else { 0 } {
+    for _ in 0..if has_ecn { 3 } else { 0 } {
         number(b)?;
     }
     Some(())
@@ -261,7 +261,7 @@ mod tests {
             if l.destination == b"ab" && n == unknown.len()));
         assert_eq!(packet(b"\x40abcd", 3), Ok((Packet::Short, 5)));
         assert!(packet(b"\x40ab", 3).is_err());
-        assert_eq!(packet(b"\x80abcd", 3), Ok((Packet::NoPacket, 5)));
+        assert_eq!(packet(b"\x80abcd", 3), Ok((Packet::NotQuic, 5)));
         assert!(packet(b"\xc0\0\0\0\x01\x08short", 0).is_err());
     }
 

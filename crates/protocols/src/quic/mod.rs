@@ -1,15 +1,15 @@
 //! QUIC, versions 1 (RFC 9000, RFC 9001) and 2 (RFC 9369), the drafts 22 to 34 of version 1, and
 //! Facebook's mvfst.
 //!
-//! A datagram holds one or more packets. [`message`] parses their clear-text parts. Initial packets
-//! are encrypted with keys derived from the client's first destination connection id:
+//! A datagram contains one or more packets. [`message`] parses their unprotected parts. Initial
+//! packets are encrypted with keys derived from the client's first destination connection id:
 //! [`protection`] decrypts them. Their CRYPTO frames carry the beginning of a TLS handshake, in any
-//! order (`crypto.rs` joins them); the hello of each side goes to the TLS analyzer, so that ssl.log
-//! has a row as well. Later packets are encrypted with keys that only the endpoints know, and only
-//! count in the history.
+//! order (`crypto.rs` reassembles them); the hello of each side goes to the TLS analyzer, so that
+//! ssl.log has a row as well. Later packets are encrypted with keys that only the endpoints know,
+//! and are only recorded in the history.
 //!
 //! A decrypted Initial packet confirms the protocol. A connection has one row in quic.log; a Retry
-//! packet, an unknown version and the end of a QUIC connection close the row, and later packets
+//! packet, an unknown version and the end of a QUIC connection complete the row, and later packets
 //! start another one.
 
 mod analyzer;
@@ -30,7 +30,7 @@ use crate::descriptor::Log;
 use crate::descriptor::Origin;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[443, 784, 853]),

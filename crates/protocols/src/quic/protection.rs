@@ -13,15 +13,15 @@ use sha2::Sha256;
 
 use super::message::VERSION_2;
 
-/// Longest protected part that is opened: beyond any frame of Ethernet.
+/// Maximum length of a protected part that is decrypted, in bytes: longer than any Ethernet frame.
 const MAX_PROTECTED: usize = 10_000;
 const TAG: usize = 16;
 const SAMPLE: usize = 16;
-/// Bytes from the start of the packet number to the sample of header protection.
+/// Offset of the header protection sample from the start of the packet number, in bytes.
 const SAMPLE_AT: usize = 4;
 
-/// The inputs of key derivation for a version.
-struct Recipe {
+/// Salt and labels of the key derivation of a version.
+struct KeyDerivation {
     salt: &'static [u8; 20],
     key: &'static [u8],
     iv: &'static [u8],
@@ -39,8 +39,8 @@ const SALT_1: &[u8; 20] =
 const SALT_2: &[u8; 20] =
     b"\x0d\xed\xe3\xde\xf7\x00\xa6\xdb\x81\x93\x81\xbe\x6e\x26\x9d\xcb\xf9\xbd\x2e\xd9";
 
-impl Recipe {
-    fn of(version: u32) -> Self {
+impl KeyDerivation {
+    fn for_version(version: u32) -> Self {
         if version == VERSION_2 {
             let (key, iv, header) = (b"quicv2 key", b"quicv2 iv", b"quicv2 hp");
             return Self { salt: SALT_2, key, iv, header };
@@ -63,48 +63,48 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Of the side `from`, with the client's first destination connection id. All versions that
-    /// are not known count as version 1.
+    /// Derives the keys of the side `from` from the client's first destination connection id.
+    /// Unknown versions are treated as version 1.
     pub fn initial(version: u32, id: &[u8], from: Dir) -> Self {
-        let recipe = Recipe::of(version);
-        let (_, initial) = Hkdf::<Sha256>::extract(Some(recipe.salt), id);
+        let derivation = KeyDerivation::for_version(version);
+        let (_, initial) = Hkdf::<Sha256>::extract(Some(derivation.salt), id);
         let label: &[u8] = if from.is_orig() { b"client in" } else { b"server in" };
         let secret: [u8; 32] = expand(&initial, label);
-        // A secret of the hash's length is always long enough.
+        // A pseudorandom key of the hash's length is always long enough.
         let side = Hkdf::from_prk(&secret).unwrap_or(initial);
         Self {
-            packet: Aes128Gcm::new(&expand::<16>(&side, recipe.key).into()),
-            iv: expand(&side, recipe.iv),
-            header: Aes128::new(&expand::<16>(&side, recipe.header).into()),
+            packet: Aes128Gcm::new(&expand::<16>(&side, derivation.key).into()),
+            iv: expand(&side, derivation.iv),
+            header: Aes128::new(&expand::<16>(&side, derivation.header).into()),
         }
     }
 
-    /// Opens a packet whose packet number is at `number_at`: puts its frames into `plain`. `None`
-    /// when the keys do not fit, or it was tampered with.
-    pub fn open(&self, packet: &[u8], number_at: usize, plain: &mut Vec<u8>) -> Option<()> {
-        plain.clear();
+    /// Decrypts a packet whose packet number is at offset `number_at`, and writes its frames to
+    /// `plaintext`. `None` if authentication fails.
+    pub fn open(&self, packet: &[u8], number_at: usize, plaintext: &mut Vec<u8>) -> Option<()> {
+        plaintext.clear();
         let protected = packet.get(number_at..).filter(|p| p.len() <= MAX_PROTECTED)?;
         let sample: [u8; SAMPLE] = protected.get(SAMPLE_AT..SAMPLE_AT + SAMPLE)?.try_into().ok()?;
         let mut mask = sample.into();
         self.header.encrypt_block(&mut mask);
-        // The clear-text header is authenticated together with the content.
+        // The unprotected header is authenticated together with the content.
         let first = packet.first()? ^ mask[0] & 0x0f;
         let number_len = usize::from(first & 3) + 1;
         let (content, tag) = protected.get(number_len..)?.split_last_chunk::<TAG>()?;
-        plain.extend_from_slice(&packet[..number_at]);
-        plain[0] = first;
+        plaintext.extend_from_slice(&packet[..number_at]);
+        plaintext[0] = first;
         let mut number = 0_u64;
         for (b, m) in protected[..number_len].iter().zip(&mask[1..]) {
-            plain.push(b ^ m);
+            plaintext.push(b ^ m);
             number = number << 8 | u64::from(b ^ m);
         }
         let mut nonce = self.iv;
         for (n, b) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
             *n ^= b;
         }
-        let header = plain.len();
-        plain.extend_from_slice(content);
-        let (header_bytes, content) = plain.split_at_mut(header);
+        let header = plaintext.len();
+        plaintext.extend_from_slice(content);
+        let (header_bytes, content) = plaintext.split_at_mut(header);
         let opened = self.packet.decrypt_inout_detached(
             &Nonce::from(nonce),
             header_bytes,
@@ -112,10 +112,10 @@ impl Keys {
             &Tag::from(*tag),
         );
         if opened.is_err() {
-            plain.clear();
+            plaintext.clear();
             return None;
         }
-        plain.drain(..header);
+        plaintext.drain(..header);
         Some(())
     }
 }
@@ -125,7 +125,7 @@ fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &[u8]) -> [u8; N] {
     let mut out = [0; N];
     let (n, prefix) = ((N as u16).to_be_bytes(), b"tls13 ");
     let len = [(prefix.len() + label.len()) as u8];
-    // Fails beyond 255 blocks of the hash only.
+    // Expansion fails only beyond 255 blocks of the hash.
     let _ = secret.expand_multi_info(&[&n, &len, prefix, label, &[0]], &mut out);
     out
 }
@@ -134,7 +134,7 @@ fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &[u8]) -> [u8; N] {
 pub(super) mod tests {
     use super::*;
 
-    /// An Initial packet: `header` up to the length, then frames under protection. The packet
+    /// Encrypts an Initial packet: `header` up to the length, then protected frames. The packet
     /// number takes two bytes.
     pub(in crate::quic) fn seal(keys: &Keys, header: &[u8], number: u16, frames: &[u8]) -> Vec<u8> {
         let mut packet = header.to_vec();
@@ -177,19 +177,19 @@ pub(super) mod tests {
             \x37\x95\xd7\x7d\x06\xed\xbb\x7a\xaf\x2f\x58\x89\x18\x50\xab\xbd\xca\x3d\x20\x39\x8c\
             \x27\x64\x56\xcb\xc4\x21\x58\x40\x7d\xd0\x74\xee";
         let keys = Keys::initial(1, ID, Dir::Resp);
-        let mut plain = Vec::new();
-        keys.open(packet, 18, &mut plain).unwrap();
+        let mut plaintext = Vec::new();
+        keys.open(packet, 18, &mut plaintext).unwrap();
         // An acknowledgement, and a ServerHello of 90 bytes.
-        assert_eq!(&plain[..13], b"\x02\x00\x00\x00\x00\x06\x00\x40\x5a\x02\x00\x00\x56");
-        assert_eq!(plain.len(), 99);
+        assert_eq!(&plaintext[..13], b"\x02\x00\x00\x00\x00\x06\x00\x40\x5a\x02\x00\x00\x56");
+        assert_eq!(plaintext.len(), 99);
         let mut broken = packet.to_vec();
         broken[60] ^= 1;
-        assert_eq!(keys.open(&broken, 18, &mut plain), None);
-        assert!(plain.is_empty());
-        assert_eq!(Keys::initial(1, ID, Dir::Orig).open(packet, 18, &mut plain), None);
-        assert_eq!(Keys::initial(VERSION_2, ID, Dir::Resp).open(packet, 18, &mut plain), None);
-        assert_eq!(keys.open(&packet[..37], 18, &mut plain), None, "no sample");
-        assert_eq!(keys.open(packet, packet.len() + 1, &mut plain), None);
+        assert_eq!(keys.open(&broken, 18, &mut plaintext), None);
+        assert!(plaintext.is_empty());
+        assert_eq!(Keys::initial(1, ID, Dir::Orig).open(packet, 18, &mut plaintext), None);
+        assert_eq!(Keys::initial(VERSION_2, ID, Dir::Resp).open(packet, 18, &mut plaintext), None);
+        assert_eq!(keys.open(&packet[..37], 18, &mut plaintext), None, "no sample");
+        assert_eq!(keys.open(packet, packet.len() + 1, &mut plaintext), None);
     }
 
     #[test]
@@ -202,9 +202,9 @@ pub(super) mod tests {
             \x52\x38\x2d\xd1\x6a\x39\x3e\x42\x75\x75\x07\x69\x80\x75\xb2\xc9\x84\xc7\x07\xf0\xa0\
             \x81\x2d\x8c\xd5\xa6\x88\x1e\xaf\x21\xce\xda\x98\xf4\xbd\x23\xf6\xfe\x1a\x3e\x2c\x43\
             \xed\xd9\xce\x7c\xa8\x4b\xed\x85\x21\xe2\xe1\x40";
-        let mut plain = Vec::new();
-        Keys::initial(VERSION_2, ID, Dir::Resp).open(packet, 18, &mut plain).unwrap();
-        assert_eq!(&plain[..13], b"\x02\x00\x00\x00\x00\x06\x00\x40\x5a\x02\x00\x00\x56");
+        let mut plaintext = Vec::new();
+        Keys::initial(VERSION_2, ID, Dir::Resp).open(packet, 18, &mut plaintext).unwrap();
+        assert_eq!(&plaintext[..13], b"\x02\x00\x00\x00\x00\x06\x00\x40\x5a\x02\x00\x00\x56");
     }
 
     proptest::prop_compose! {
@@ -221,9 +221,9 @@ pub(super) mod tests {
         ) {
             let keys = Keys::initial(version, &id, Dir::Orig);
             let packet = seal(&keys, b"\xc0header", number, &frames);
-            let mut plain = Vec::new();
-            proptest::prop_assert_eq!(keys.open(&packet, 9, &mut plain), Some(()));
-            proptest::prop_assert_eq!(plain, frames);
+            let mut plaintext = Vec::new();
+            proptest::prop_assert_eq!(keys.open(&packet, 9, &mut plaintext), Some(()));
+            proptest::prop_assert_eq!(plaintext, frames);
         }
     }
 }

@@ -5,16 +5,16 @@ use gannet_files::hash::hex;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each QUIC connection.
     pub struct QuicRow<'a> = "quic" {
-        /// When the first packet was seen.
+        /// Time of the first packet.
         ts: Time = "ts",
-        /// The connection of datagrams that carries it.
+        /// The UDP connection that carries it.
         uid: Uid = "uid",
-        /// Its ends.
+        /// Originator and responder of the UDP connection.
         id: ConnId = "id",
         /// The first packet's version: `1`, `quicv2`, `draft-29`, `mvfst (faceb002)`, `unknown-` and
         /// a hexadecimal number.
@@ -25,26 +25,27 @@ gannet_log::row! {
         client_scid: Option<&'a str> = "client_scid",
         /// The connection id that the server chose for itself.
         server_scid: Option<&'a str> = "server_scid",
-        /// Host name that the client asked for (SNI).
+        /// Host name that the client connects to (SNI).
         server_name: Option<&'a [u8]> = "server_name",
         /// First application protocol that the client offered (ALPN).
         client_protocol: Option<&'a [u8]> = "client_protocol",
-        /// One letter a packet, upper case from the client: `I` Initial, `H` Handshake, `Z` 0-RTT,
-        /// `R` Retry, `C` the connection was closed, `S` TLS hello, `U` unknown version, `X` not a
-        /// packet, `O` short header (the first, second, fourth, eighth and so on).
+        /// One letter per packet, in upper case for the client: `I` Initial, `H` Handshake, `Z`
+        /// 0-RTT, `R` Retry, `C` the connection was closed, `S` TLS hello, `U` unknown version, `X`
+        /// not a packet, `O` short header (the first, second, fourth, eighth and so on).
         history: &'a [u8] = "history",
     }
 }
 
-/// Letters that a history holds at the most.
+/// Maximum number of letters in a history.
 const MAX_HISTORY: usize = 100;
 
-/// Writes a row for each connection of QUIC within one of datagrams.
+/// Writes a row for each QUIC connection within a UDP connection.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
 impl Rows {
-    /// A packet with a long header. Every packet except those that close a row has its ids.
+    /// Notes a packet with a long header. Every packet except those that complete a row updates its
+    /// ids.
     fn packet(
         &mut self,
         cx: &mut Context<'_>,
@@ -72,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// A letter for the history, or a weird where there is none.
+    /// Adds a letter to the history, or reports a weird if there is no current row.
     fn note_or_weird(
         &mut self,
         cx: &mut Context<'_>,
@@ -88,51 +89,51 @@ impl Rows {
     }
 }
 
-impl Hear<InitialPacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &InitialPacket<'_>) {
+impl OnEvent<InitialPacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &InitialPacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'I');
     }
 }
 
-impl Hear<HandshakePacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &HandshakePacket<'_>) {
+impl OnEvent<HandshakePacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &HandshakePacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'H');
     }
 }
 
-impl Hear<ZeroRttPacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &ZeroRttPacket<'_>) {
+impl OnEvent<ZeroRttPacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &ZeroRttPacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'Z');
     }
 }
 
-impl Hear<RetryPacket<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &RetryPacket<'_>) {
+impl OnEvent<RetryPacket<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &RetryPacket<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'R');
     }
 }
 
-impl Hear<UnhandledVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, e: &UnhandledVersion<'_>) {
+impl OnEvent<UnhandledVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, e: &UnhandledVersion<'_>) {
         self.packet(cx, e.is_orig, e.version, [e.dcid, e.scid], b'U');
     }
 }
 
-impl Hear<DiscardedPacket> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &DiscardedPacket) {
+impl OnEvent<DiscardedPacket> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &DiscardedPacket) {
         self.note_or_weird(cx, event.is_orig, b'X', "QUIC_spurious_discarded_packet", "");
     }
 }
 
-impl Hear<ShortHeaderPacketThresholdCrossed> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ShortHeaderPacketThresholdCrossed) {
+impl OnEvent<ShortHeaderPacketThresholdCrossed> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ShortHeaderPacketThresholdCrossed) {
         let name = "QUIC_spurious_short_header_packet_threshold_crossed";
         self.note_or_weird(cx, event.is_orig, b'O', name, &event.threshold.to_string());
     }
 }
 
-impl Hear<ConnectionCloseFrame<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ConnectionCloseFrame<'_>) {
+impl OnEvent<ConnectionCloseFrame<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ConnectionCloseFrame<'_>) {
         if let Some(session) = &mut self.0 {
             session.note(cx, event.is_orig, b'C');
             self.close(cx);
@@ -140,16 +141,16 @@ impl Hear<ConnectionCloseFrame<'_>> for Rows {
     }
 }
 
-impl Hear<HelloServerName<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &HelloServerName<'_>) {
+impl OnEvent<HelloServerName<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &HelloServerName<'_>) {
         if let Some(session) = &mut self.0 {
             session.server_name = Some(event.name.to_vec());
         }
     }
 }
 
-impl Hear<HelloProtocols<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HelloProtocols<'_>) {
+impl OnEvent<HelloProtocols<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HelloProtocols<'_>) {
         let Some(session) = &mut self.0 else { return };
         if let Some(first) = event.protocols.first() {
             session.client_protocol = Some(first.to_vec());
@@ -161,15 +162,15 @@ impl Hear<HelloProtocols<'_>> for Rows {
     }
 }
 
-impl Hear<HelloRead> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HelloRead) {
+impl OnEvent<HelloRead> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HelloRead) {
         if let Some(session) = &mut self.0 {
             session.note(cx, event.is_orig, b'S');
         }
     }
 }
 
-/// The data of a row.
+/// The fields of a row.
 #[derive(Debug)]
 struct Session {
     ts: Time,
@@ -183,7 +184,7 @@ struct Session {
 }
 
 impl Session {
-    /// With the first packet of a connection.
+    /// Starts a row with the first packet of a connection.
     fn new(now: Time, version: u32) -> Self {
         Self {
             ts: now,
@@ -197,20 +198,20 @@ impl Session {
         }
     }
 
-    /// Destination and source of a packet with a long header.
+    /// Notes destination and source id of a packet with a long header.
     fn ids(&mut self, is_orig: bool, [destination, source]: [&[u8]; 2]) {
         if is_orig && self.client_initial_dcid.is_none() && !destination.is_empty() {
             self.client_initial_dcid = Some(Id::new(destination));
         }
         let id = source;
         let source = if is_orig { &mut self.client_scid } else { &mut self.server_scid };
-        // Nearly always the one that all packets before had.
+        // Nearly always the same id as in all packets before.
         if source.as_ref().is_none_or(|known| *known.bytes != *id) {
             *source = Some(Id::new(id));
         }
     }
 
-    /// A letter for the history, in the case of its side.
+    /// Adds a letter to the history, in the case of its side.
     fn note(&mut self, cx: &mut Context<'_>, is_orig: bool, letter: u8) {
         if self.history.len() == MAX_HISTORY {
             return;
@@ -249,7 +250,7 @@ impl Id {
         Self { bytes: bytes.into(), text: hex(bytes) }
     }
 
-    /// It in hexadecimal digits.
+    /// The id in hexadecimal digits.
     fn text(&self) -> &str {
         &self.text
     }
@@ -259,7 +260,7 @@ fn version_name(version: u32) -> String {
     match version {
         1 => "1".to_owned(),
         super::message::VERSION_2 => "quicv2".to_owned(),
-        // Zeek's table has draft 31 under the name of draft 30.
+        // Zeek's table lists draft 31 as draft 30.
         0xff00_001f => "draft-30".to_owned(),
         0xff00_0016..=0xff00_0022 => format!("draft-{}", version & 0xff),
         v if super::message::is_known(v) => format!("mvfst ({v:x})"),

@@ -16,7 +16,7 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { rows: Rows::default() }
     }
@@ -25,7 +25,7 @@ impl Analyzer {
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
         if cx.wants::<RadiusAttribute>() {
-            // Those before a fault, too.
+            // Attributes before a malformed one are reported, too.
             for a in attributes_of(data) {
                 let (attr_type, value) = (a.code.into(), a.value);
                 cx.raise(|c| RadiusAttribute { c, attr_type, value });

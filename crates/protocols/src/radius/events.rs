@@ -7,13 +7,13 @@ use super::message::Attributes;
 gannet_event::record! {
     /// A message (RFC 2865 §3).
     pub struct Message<'a> = "RADIUS::Message" {
-        /// Kind of message.
+        /// Packet type code.
         code: u64 = "code",
-        /// Joins a reply to its request.
+        /// Identifier, which matches a reply to its request.
         trans_id: u64 = "trans_id",
-        /// Authenticates a reply, or salts a request.
+        /// Request or response authenticator.
         authenticator: &'a [u8] = "authenticator",
-        /// Values of attributes by their kind.
+        /// Values of attributes by type.
         attributes: Option<Attributes<'a>> = "attributes",
     }
 }
@@ -21,7 +21,7 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Radius);
 
-    /// A message of RADIUS.
+    /// A RADIUS message.
     pub struct RadiusMessage<'a> = "radius_message" {
         /// The connection.
         c: Connection = "c",
@@ -33,7 +33,7 @@ gannet_event::events! {
     pub struct RadiusAttribute<'a> = "radius_attribute", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Its kind.
+        /// Attribute type.
         attr_type: u64 = "attr_type",
         /// Its value.
         value: &'a [u8] = "value",

@@ -6,14 +6,14 @@ use gannet_event::Type;
 use crate::support::OutOfBound;
 use crate::support::Record;
 
-/// A message. Its attributes are known to be whole.
+/// A message, whose attributes are known to be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Kind of message (RFC 2865 section 4).
+    /// Packet type code (RFC 2865 section 4).
     pub code: u8,
-    /// Joins a reply to its request.
+    /// Identifier, which matches a reply to its request.
     pub id: u8,
-    /// Sixteen bytes: salt of a request, proof of a reply.
+    /// Request or response authenticator, 16 bytes.
     pub authenticator: &'a [u8],
     /// Its attributes.
     pub attributes: Attributes<'a>,
@@ -24,23 +24,23 @@ pub struct Message<'a> {
 pub struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// Each of them.
+    /// Iterates over the attributes.
     pub fn iter(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         attributes(self.0)
     }
 
-    /// The value of the first one of a kind.
+    /// The value of the first attribute of type `code`.
     pub fn first(&self, code: u64) -> Option<&'a [u8]> {
         self.iter().find(|a| u64::from(a.code) == code).map(|a| a.value)
     }
 
-    /// Whether there are none.
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 }
 
-/// A table of their values by their kinds.
+/// Encoded as a table of the values by attribute type.
 impl Arg for Attributes<'_> {
     const TYPE: Type = TableOf::<u64, Vec<&[u8]>>::TYPE;
 
@@ -60,13 +60,13 @@ impl Arg for Attributes<'_> {
 /// An attribute (RFC 2865 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Message code.
+    /// Attribute type.
     pub code: u8,
     /// Its value.
     pub value: &'a [u8],
 }
 
-/// Octets before the attributes.
+/// Number of bytes before the attributes.
 const HEADER: usize = 20;
 
 /// `Access-Request`.
@@ -94,8 +94,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The attributes of a datagram, whether it is a whole message or not, in order; the first one with a fault ends
-/// them.
+/// The attributes of a datagram in order, even if the message is incomplete; the first malformed
+/// one ends them.
 pub(super) fn attributes_of(datagram: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
     attributes(datagram.get(HEADER..).unwrap_or_default())
 }
@@ -104,7 +104,7 @@ fn attributes<'a>(mut rest: &'a [u8]) -> impl Iterator<Item = Attribute<'a>> + u
     std::iter::from_fn(move || attribute(&mut rest).ok())
 }
 
-/// The next attribute, which is taken off.
+/// Removes the next attribute from `rest` and returns it.
 fn attribute<'a>(rest: &mut &'a [u8]) -> Result<Attribute<'a>, OutOfBound> {
     let mut r = Record::new("RADIUS_Attribute", rest);
     let head = r.upto("length", 2)?;

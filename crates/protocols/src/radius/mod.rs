@@ -1,7 +1,7 @@
-//! RADIUS (RFC 2865): requests for access and their answers, over UDP.
+//! RADIUS (RFC 2865): access requests and their replies, over UDP.
 //!
-//! Each datagram is one [`Message`]. A row of radius.log joins a request, its challenges and the
-//! final accept or reject; an incomplete one is logged with the end of the connection.
+//! Each datagram is one [`Message`]. A row of radius.log combines a request, its challenges and the
+//! final accept or reject; an incomplete exchange is logged at the end of the connection.
 
 mod analyzer;
 pub mod events;
@@ -19,7 +19,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry { ports: Ports::udp(&[1812]), ..Entry::new(Tag::Radius, "RADIUS", "radius") }],
     events: &[events::EVENTS],

@@ -8,22 +8,22 @@ use super::events::RadiusMessage;
 use super::message;
 use super::message::Attributes;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
-    /// One row for each request for access.
+    /// One row for each access request.
     pub struct RadiusRow<'a> = "radius" {
-        /// When the first message was seen.
+        /// Time of the first message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// User that requests access.
         username: Option<&'a [u8]> = "username",
         /// Link-layer address of the user.
         mac: Option<&'a [u8]> = "mac",
-        /// The address given to the user.
+        /// The address assigned to the user.
         framed_addr: Option<Addr> = "framed_addr",
         /// Client endpoint of the tunnel.
         tunnel_client: Option<&'a [u8]> = "tunnel_client",
@@ -42,8 +42,8 @@ gannet_log::row! {
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
-impl Hear<RadiusMessage<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RadiusMessage<'_>) {
+impl OnEvent<RadiusMessage<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RadiusMessage<'_>) {
         let message = &event.result;
         let session = self.0.get_or_insert_with(|| Session::new(cx.now));
         if let Some(result) = session.message(message.code, message.attributes) {
@@ -54,7 +54,7 @@ impl Hear<RadiusMessage<'_>> for Rows {
 }
 
 impl Rows {
-    /// The connection ends: the row of a request without an answer is written.
+    /// Writes the row of a request without a reply at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = self.0.take() {
             session.write(cx, "unknown", false);
@@ -62,7 +62,7 @@ impl Rows {
     }
 }
 
-/// A request that is under way.
+/// A request that has not been answered finally.
 #[derive(Debug)]
 struct Session {
     ts: Time,
@@ -87,12 +87,12 @@ impl Session {
         }
     }
 
-    /// Adds the facts of a message; returns the result, if it ends the request.
+    /// Adds the values of a message; returns the result if the message ends the exchange.
     fn message(&mut self, code: u64, all: Option<Attributes<'_>>) -> Option<&'static str> {
         let value = |code| all.and_then(|all| all.first(code));
-        let first = |place: &mut Option<Vec<u8>>, code| {
-            if place.is_none() {
-                *place = value(code).map(<[u8]>::to_vec);
+        let first = |slot: &mut Option<Vec<u8>>, code| {
+            if slot.is_none() {
+                *slot = value(code).map(<[u8]>::to_vec);
             }
         };
         match code {
@@ -136,7 +136,7 @@ impl Session {
     }
 }
 
-/// Hexadecimal digits in pairs with colons, if there are 12 or 16 among other signs.
+/// Formats a text with 12 or 16 hexadecimal digits as pairs with colons; empty for other texts.
 fn mac(text: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = text
         .iter()

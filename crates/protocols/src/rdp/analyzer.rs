@@ -25,14 +25,14 @@ use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
-use crate::ssl::certificate_seen;
+use crate::ssl::report_certificate;
 use crate::stack::events::FileStarts;
 use crate::support::Frames;
 use crate::support::RecordFault;
 
-/// Longest message.
+/// Maximum length of a message, in bytes.
 const MAX_MESSAGE: usize = 0xffff;
-/// Channels that a client may want.
+/// Maximum number of virtual channels that a client may request.
 const MAX_CHANNELS: usize = 31;
 
 /// The analyzer of RDP over TCP.
@@ -40,12 +40,12 @@ pub struct Analyzer {
     frames: [Frames; 2],
     rows: Rows,
     encryption: Option<u32>,
-    /// Nothing more can be read.
+    /// No further data can be parsed.
     done: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         let frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
         Self { frames, rows: Rows::default(), encryption: None, done: false }
@@ -119,7 +119,7 @@ impl Analyzer {
                         encryption_level,
                     });
                 }
-                Block::TornSecurity(certs, e) => {
+                Block::TruncatedSecurity(certs, e) => {
                     self.certificates(cx, &certs);
                     return Err(e);
                 }
@@ -136,7 +136,7 @@ impl Analyzer {
         Ok(())
     }
 
-    /// From here on the stream is encrypted; the event is raised with what comes next.
+    /// The stream is encrypted from here on; the event is raised with the next data.
     fn encrypt(&mut self, cx: &mut Context<'_>, protocol: u32) {
         self.encryption = Some(protocol);
         cx.report(&mut self.rows, |c| RdpBeginEncryption { c, security_protocol: protocol });
@@ -144,7 +144,7 @@ impl Analyzer {
 
     fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
         for cert in certs {
-            certificate_seen(cx, "RDP", cert, true, false, 0);
+            report_certificate(cx, "RDP", cert, true, false, 0);
             let (atype, is_orig, fuid) = (Tag::Rdp, false, None);
             cx.report(&mut self.rows, |c| FileStarts { c, atype, is_orig, fuid });
         }
@@ -153,7 +153,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        self.rows.pass_time(cx);
+        self.rows.write_if_due(cx);
         if self.done || cx.conn.is_partial() {
             return;
         }
@@ -165,7 +165,7 @@ impl Analyze for Analyzer {
             }
             Some(_) => {
                 self.done = true;
-                // Zeek's RDP passes on nothing behind a gap, which is what TLS makes of one.
+                // Zeek's RDP passes on no data after a gap, like the SSL analyzer after one.
                 cx.start(Tag::Ssl, Replay::rest(from, data));
                 return;
             }
@@ -190,7 +190,7 @@ impl Analyze for Analyzer {
     }
 
     fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
-        // The row is written, and stays the only one.
+        // The row is written and remains the only one.
         let rows = std::mem::take(&mut self.rows);
         *self = Self { rows, ..Self::new(cx) };
         true
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn own_encryption() {
         let mut request = REQUEST.to_vec();
-        request[0] = 26; // 6 and 20 bytes of cookie
+        request[0] = 26; // length of 6 plus 20 bytes of cookie
         let h = run(&[
             (Dir::Orig, message(&request, b"m\r\n")),
             (Dir::Resp, message(b"\x06\xd0\0\0\0\0\0", b"")),
@@ -268,7 +268,7 @@ mod tests {
     fn names_that_are_no_text() {
         let mut settings = client_settings();
         let name = settings.windows(4).position(|w| w == b"H\0O\0").unwrap();
-        // A lone surrogate is allowed, except at the end.
+        // An unpaired surrogate is allowed, except at the end.
         settings[name..][..2].copy_from_slice(b"\x00\xdc");
         settings[name + 32 + 12..][62..64].copy_from_slice(b"\x00\xd8");
         let h = run(&[(Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &settings))]);

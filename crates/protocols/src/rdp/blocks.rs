@@ -1,14 +1,14 @@
-//! Settings: ASN.1 that is stepped over (T.125, T.124), then blocks with type and length
-//! (MS-RDPBCGR section 2.2.1.3 and 2.2.1.4). Numbers in blocks are little-endian.
+//! Settings: ASN.1 that is skipped (T.125, T.124), then blocks with type and length (MS-RDPBCGR
+//! section 2.2.1.3 and 2.2.1.4). Integers in blocks are little-endian.
 
 use crate::support::OutOfBound;
 use crate::support::Record;
 use crate::support::RecordFault;
 use crate::support::ber;
 
-/// Most channels and certificates.
+/// Maximum number of channels, and of certificates.
 const MAX_COUNT: u32 = 1000;
-/// Longest certificate.
+/// Maximum length of a certificate, in bytes.
 const MAX_CERTIFICATE: u32 = 256 << 10;
 
 /// The client's core settings.
@@ -16,42 +16,43 @@ const MAX_CERTIFICATE: u32 = 256 << 10;
 pub struct ClientCore<'a> {
     /// Major and minor version.
     pub version: [u16; 2],
-    /// Colours, and the secure attention sequence.
+    /// Color depth code of RDP 4.0.
     pub old_depth: u16,
-    /// The secure attention sequence.
-    pub attention: u16,
-    /// Kind of keyboard, more precisely, and its number of function keys.
+    /// Secure access sequence.
+    pub sas_sequence: u16,
+    /// Keyboard type, subtype, and number of function keys.
     pub keyboard_kind: [u32; 3],
-    /// Colours, product, bits a pixel that are possible, what the client can do early on.
-    pub more: [u16; 4],
+    /// Color depth code of RDP 5, product identifier, flags of supported color depths, early
+    /// capability flags.
+    pub late_fields: [u16; 4],
     /// Serial number of the product.
     pub serial: u32,
     /// Width of the desktop in pixels.
     pub width: u16,
     /// Height of the desktop in pixels.
     pub height: u16,
-    /// Layout of the keyboard: a language identifier.
+    /// Keyboard layout: a language identifier.
     pub keyboard: u32,
-    /// The client's build.
+    /// The client's build number.
     pub build: u32,
-    /// Its name, UTF-16.
+    /// The client's name, in UTF-16.
     pub name: &'a [u8],
-    /// Name of its input method, UTF-16.
+    /// Name of the input method editor, in UTF-16.
     pub input_method: &'a [u8],
-    /// Bits a pixel.
+    /// Color depth in bits per pixel.
     pub depth: u16,
-    /// Its product identifier, UTF-16.
+    /// Digital product identifier, in UTF-16.
     pub product: &'a [u8],
 }
 
-/// How RDP itself will encrypt.
+/// The server's settings of RDP's own encryption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSecurity<'a> {
-    /// Method.
+    /// Encryption method.
     pub method: u32,
-    /// Level.
+    /// Encryption level.
     pub level: u32,
-    /// Kind of certificate: 1 is proprietary, 2 X.509.
+    /// Type of the certificate: 1 is proprietary, 2 X.509.
     pub cert_type: u32,
     /// Whether the certificate is permanent.
     pub cert_permanent: bool,
@@ -64,21 +65,21 @@ pub struct ServerSecurity<'a> {
 pub enum Block<'a> {
     /// Core settings of the client.
     ClientCore(ClientCore<'a>),
-    /// Channels that the client wants.
+    /// Virtual channels that the client requests: name and options.
     ClientNetwork(Vec<(&'a [u8], u32)>),
-    /// How the client can encrypt: methods, and those of French clients.
+    /// Encryption methods of the client: those of all clients, and of French locale clients.
     ClientSecurity([u32; 2]),
-    /// What the client knows of clusters: flags and session.
+    /// Cluster settings of the client: flags and session id.
     ClientCluster([u32; 2]),
-    /// How the server encrypts.
+    /// Encryption settings of the server.
     ServerSecurity(ServerSecurity<'a>),
-    /// X.509 certificates of security settings before one that cannot be read; nothing follows.
-    TornSecurity(Vec<&'a [u8]>, RecordFault),
-    /// Anything else.
+    /// The X.509 certificates before an invalid one; nothing follows.
+    TruncatedSecurity(Vec<&'a [u8]>, RecordFault),
+    /// Any other block.
     Other,
 }
 
-/// The client's blocks, unless the header before them is invalid.
+/// The client's blocks, after a valid header.
 pub fn client(data: &[u8]) -> Result<Blocks<'_>, RecordFault> {
     let mut r = Record::new("Client_Header", data);
     // Length of the request, selectors, flag.
@@ -95,11 +96,11 @@ pub fn client(data: &[u8]) -> Result<Blocks<'_>, RecordFault> {
     connection_data(&mut key, 2)?;
     let mut request = Record::new("GCC_Client_Create_Request", key.rest());
     request.upto("h221_nonstandard_length", 8)?;
-    words(&mut request, b"Duca")?;
+    skip_owner(&mut request, b"Duca")?;
     Ok(Blocks(request.rest()))
 }
 
-/// The server's answer and its blocks, unless the header before them is invalid.
+/// The result of the server's response and its blocks, after a valid header.
 pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), RecordFault> {
     let mut r = Record::new("Server_Header", data);
     r.upto("type_length", 3)?;
@@ -112,24 +113,24 @@ pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), RecordFault> {
     connection_data(&mut key, 1)?;
     let mut response = Record::new("GCC_Server_Create_Response", key.rest());
     let result = response.upto("h221_nonstandard_length", 9)?[5];
-    words(&mut response, b"McDn")?;
+    skip_owner(&mut response, b"McDn")?;
     Ok((result, Blocks(response.rest())))
 }
 
-/// Tag and length of a value of a record: how long it is.
+/// Reads the tag and length of a value, and returns the length.
 fn length(r: &mut Record<'_>) -> Result<i64, OutOfBound> {
     let mut meta = Record::new("ASN1EncodingMeta", r.rest());
     let first = meta.upto("len", 2)?[1];
     let mut n = i64::from(first);
     if first & 0x80 != 0 {
-        let more = meta.upto("more_len", usize::from(first & 0x7f))?;
-        n = i64::from(ber::unsigned(more) as i32);
+        let octets = meta.upto("more_len", usize::from(first & 0x7f))?;
+        n = i64::from(ber::unsigned(octets) as i32);
     }
     r.at += meta.at;
     Ok(n)
 }
 
-/// Steps over a value of a record.
+/// Skips a value.
 fn value(r: &mut Record<'_>) -> Result<(), OutOfBound> {
     let mut inner = Record::new("ASN1Encoding", r.rest());
     let n = length(&mut inner)?;
@@ -138,29 +139,29 @@ fn value(r: &mut Record<'_>) -> Result<(), OutOfBound> {
     Ok(())
 }
 
-/// A key with its length, and the rest.
+/// Skips a key with its length, and the rest.
 fn connection_data(r: &mut Record<'_>, rest: usize) -> Result<(), OutOfBound> {
     let n = r.upto("key_object_length", 2).map(|d| u16::from_be_bytes([d[0], d[1]]))?;
     r.list("key_object", n, 1)?;
     r.upto("connect_data_connect_pdu", rest).map(drop)
 }
 
-/// The owner of the settings, and their length.
-fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), RecordFault> {
+/// Skips the owner (`key`) of the settings and their length.
+fn skip_owner(r: &mut Record<'_>, key: &[u8]) -> Result<(), RecordFault> {
     if !r.rest().starts_with(key) {
-        return Err(RecordFault::Words);
+        return Err(RecordFault::Syntax);
     }
     r.at += key.len();
     r.upto("user_data_value_length", 2)?;
     Ok(())
 }
 
-/// Blocks in order.
+/// Iterator over blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks<'a>(&'a [u8]);
 
 impl<'a> Iterator for Blocks<'a> {
-    /// An error in place of a block that cannot be read; nothing follows it.
+    /// An error if a block is invalid; nothing follows it.
     type Item = Result<Block<'a>, RecordFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -222,27 +223,32 @@ fn client_core(body: &[u8]) -> Result<ClientCore<'_>, OutOfBound> {
     let name = r.upto("client_name", 32)?;
     let kind = r.upto("keyboard_function_key", 12)?;
     let input_method = r.upto("ime_file_name", 64)?;
-    let more = r.upto("early_capability_flags", 14)?;
+    let late_fields = r.upto("early_capability_flags", 14)?;
     let product = r.upto("dig_product_id", 64)?;
     Ok(ClientCore {
         version: [u16_le(head, 0), u16_le(head, 2)],
         old_depth: u16_le(head, 8),
-        attention: u16_le(head, 10),
+        sas_sequence: u16_le(head, 10),
         keyboard_kind: [u32_le(kind, 0), u32_le(kind, 4), u32_le(kind, 8)],
-        more: [u16_le(more, 0), u16_le(more, 2), u16_le(more, 10), u16_le(more, 12)],
-        serial: u32_le(more, 4),
+        late_fields: [
+            u16_le(late_fields, 0),
+            u16_le(late_fields, 2),
+            u16_le(late_fields, 10),
+            u16_le(late_fields, 12),
+        ],
+        serial: u32_le(late_fields, 4),
         width: u16_le(head, 4),
         height: u16_le(head, 6),
         keyboard: u32_le(head, 12),
         build: u32_le(head, 16),
         name,
         input_method,
-        depth: u16_le(more, 8),
+        depth: u16_le(late_fields, 8),
         product,
     })
 }
 
-/// The number at the front of a record that bounds a list, unless it is too large.
+/// Reads the number of elements of a list, which must not exceed `max`.
 fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, RecordFault> {
     let n = u32_le(r.upto(field, 4)?, 0);
     let name = match field {
@@ -253,7 +259,7 @@ fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, Rec
     if n > max { Err(RecordFault::Value(name)) } else { Ok(n) }
 }
 
-/// Names and options of channels.
+/// Names and options of virtual channels.
 fn channels(body: &[u8]) -> Result<Vec<(&[u8], u32)>, RecordFault> {
     let mut r = Record::new("Client_Network_Data", body);
     let count = bounded(&mut r, "channel_count", MAX_COUNT)?;
@@ -299,7 +305,7 @@ fn security(body: &[u8]) -> Result<Block<'_>, RecordFault> {
             for _ in 0..count {
                 match certificate(&mut all) {
                     Ok(cert) => certs.push(cert),
-                    Err(e) => return Ok(Block::TornSecurity(certs, e)),
+                    Err(e) => return Ok(Block::TruncatedSecurity(certs, e)),
                 }
             }
         }
@@ -319,7 +325,7 @@ fn certificate<'a>(all: &mut Record<'a>) -> Result<&'a [u8], RecordFault> {
     Ok(cert)
 }
 
-/// A certificate of a kind that only this protocol knows.
+/// Skips a proprietary certificate.
 fn proprietary(data: &[u8]) -> Result<(), RecordFault> {
     let mut r = Record::new("Server_Proprietary_Cert", data);
     let n = u16_le(r.upto("public_key_blob_length", 12)?, 10);
@@ -354,7 +360,7 @@ pub(super) mod tests {
         out
     }
 
-    /// A client's settings behind their tag.
+    /// A client's settings after their tag.
     pub(in super::super) fn client_settings() -> Vec<u8> {
         let mut core = b"\x04\0\x08\0\x00\x05\x00\x04\0\0\0\0\x09\x04\0\0\x28\x0a\0\0".to_vec();
         core.extend(utf16("HOST", 32));
@@ -369,7 +375,7 @@ pub(super) mod tests {
         out
     }
 
-    /// A server's settings behind their tag, with a proprietary certificate.
+    /// A server's settings after their tag, with a proprietary certificate.
     pub(in super::super) fn server_settings() -> Vec<u8> {
         let mut security = b"\x02\0\0\0\x02\0\0\0\x20\0\0\0\x24\0\0\0".to_vec();
         security.extend_from_slice(&[7; 32]);
@@ -401,7 +407,7 @@ pub(super) mod tests {
         let duca = data.windows(4).position(|w| w == b"Duca").unwrap();
         let mut other = data.clone();
         other[duca] = b'd';
-        assert_eq!(client(&other).map(|_| ()), Err(RecordFault::Words));
+        assert_eq!(client(&other).map(|_| ()), Err(RecordFault::Syntax));
     }
 
     #[test]
@@ -420,7 +426,7 @@ pub(super) mod tests {
         body.extend_from_slice(b"\x02\0\0\0\x02\0\0\0\x02\0\0\0ab\x09\0\0\0c");
         let data = block(0x0c02, &body);
         let all: Vec<_> = Blocks(&data).collect();
-        let [Ok(Block::TornSecurity(certs, e))] = &all[..] else { panic!("whole") };
+        let [Ok(Block::TruncatedSecurity(certs, e))] = &all[..] else { panic!("whole") };
         assert_eq!(certs, &[b"ab"]);
         assert!(e.to_string().ends_with("X509_Cert_Data:cert: 13 > 5"), "{e}");
     }

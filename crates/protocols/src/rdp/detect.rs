@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak RDP.
+//! Detection rules for RDP.
 
 use memchr::memmem;
 
@@ -13,7 +13,7 @@ pub(super) const TCP: &[TcpRule] = &[
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::any(syn)];
 
-/// A cookie, or a client's settings and a channel.
+/// A connection request with a cookie, or a client's settings with a channel.
 fn client(d: &[u8]) -> bool {
     memmem::find(d, b"Cookie: mstshash=").is_some()
         || memmem::find(d, b"Duca").is_some_and(|n| {
@@ -22,7 +22,7 @@ fn client(d: &[u8]) -> bool {
         })
 }
 
-/// A SYN of RDP over UDP, padded to the greatest size that is probed.
+/// A SYN of RDP over UDP, padded to the maximum size that is probed.
 fn syn(d: &[u8]) -> bool {
     (1132..=1232).contains(&d.len()) && d.starts_with(&[0xff; 4]) && d[7] == 1
 }

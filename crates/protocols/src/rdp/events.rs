@@ -8,32 +8,32 @@ use gannet_event::Type;
 use crate::support::utf16::Utf16Text;
 
 gannet_event::record! {
-    /// What a client can do early on.
+    /// Early capability flags of a client (MS-RDPBCGR section 2.2.1.3.2).
     #[derive(Clone, Copy, Debug)]
     pub struct EarlyFlags = "RDP::EarlyCapabilityFlags" {
-        /// It reads errors.
+        /// Supports the Set Error Info PDU.
         support_err_info_pdu: bool = "support_err_info_pdu",
-        /// It wants 32 bits a pixel.
+        /// Requests 32 bits per pixel.
         want_32bpp_session: bool = "want_32bpp_session",
-        /// It reads the status.
+        /// Supports the Server Status Info PDU.
         support_statusinfo_pdu: bool = "support_statusinfo_pdu",
-        /// It knows keys of more than 512 bits.
+        /// Supports asymmetric keys of more than 512 bits.
         strong_asymmetric_keys: bool = "strong_asymmetric_keys",
-        /// It reads layouts of monitors.
+        /// Supports the Monitor Layout PDU.
         support_monitor_layout_pdu: bool = "support_monitor_layout_pdu",
-        /// It measures the network.
+        /// Supports network characteristics detection.
         support_netchar_autodetect: bool = "support_netchar_autodetect",
-        /// It knows the graphics channel.
+        /// Supports the graphics pipeline extension.
         support_dynvc_gfx_protocol: bool = "support_dynvc_gfx_protocol",
-        /// It knows dynamic time zones.
+        /// Supports dynamic time zones.
         support_dynamic_time_zone: bool = "support_dynamic_time_zone",
-        /// It reads heartbeats.
+        /// Supports the Heartbeat PDU.
         support_heartbeat_pdu: bool = "support_heartbeat_pdu",
     }
 }
 
 gannet_event::record! {
-    /// What a client is.
+    /// Core settings of a client.
     #[derive(Clone, Copy, Debug)]
     pub struct CoreData<'a> = "RDP::ClientCoreData" {
         /// Major version.
@@ -44,105 +44,105 @@ gannet_event::record! {
         desktop_width: u16 = "desktop_width",
         /// Height of the desktop in pixels.
         desktop_height: u16 = "desktop_height",
-        /// Colours.
+        /// Color depth code of RDP 4.0.
         color_depth: u16 = "color_depth",
-        /// The secure attention sequence.
+        /// Secure access sequence.
         sas_sequence: u16 = "sas_sequence",
-        /// Layout of the keyboard.
+        /// Keyboard layout.
         keyboard_layout: u32 = "keyboard_layout",
-        /// The client's build.
+        /// The client's build number.
         client_build: u32 = "client_build",
-        /// Its name.
+        /// The client's name.
         client_name: Utf16Text<'a> = "client_name",
-        /// Kind of keyboard.
+        /// Keyboard type.
         keyboard_type: u32 = "keyboard_type",
-        /// Kind of keyboard, more precisely.
+        /// Keyboard subtype.
         keyboard_sub: u32 = "keyboard_sub",
         /// Number of function keys.
         keyboard_function_key: u32 = "keyboard_function_key",
-        /// The input method.
+        /// Name of the input method editor.
         ime_file_name: Utf16Text<'a> = "ime_file_name",
-        /// Colours.
+        /// Color depth code of RDP 5.
         post_beta2_color_depth: Option<u16> = "post_beta2_color_depth",
-        /// The product.
+        /// Product identifier.
         client_product_id: Option<u16> = "client_product_id",
-        /// Its serial number.
+        /// Serial number of the product.
         serial_number: Option<u32> = "serial_number",
-        /// Bits a pixel.
+        /// Color depth in bits per pixel.
         high_color_depth: Option<u16> = "high_color_depth",
-        /// Bits a pixel that are possible.
+        /// Flags of the supported color depths.
         supported_color_depths: Option<u16> = "supported_color_depths",
-        /// What it can do early on.
+        /// Early capability flags.
         ec_flags: Option<EarlyFlags> = "ec_flags",
-        /// Identifies the product.
+        /// Digital product identifier.
         dig_product_id: Option<Utf16Text<'a>> = "dig_product_id",
     }
 }
 
 gannet_event::record! {
-    /// How a client can encrypt.
+    /// Encryption methods of a client.
     #[derive(Clone, Copy, Debug)]
     pub struct SecurityData = "RDP::ClientSecurityData" {
-        /// Methods.
+        /// Supported methods.
         encryption_methods: u32 = "encryption_methods",
-        /// Methods of French clients.
+        /// Supported methods of French locale clients.
         ext_encryption_methods: u32 = "ext_encryption_methods",
     }
 }
 
 gannet_event::record! {
-    /// A channel that a client wants.
+    /// A virtual channel that a client requests.
     #[derive(Clone, Copy, Debug)]
     pub struct ChannelDef<'a> = "RDP::ClientChannelDef" {
         /// Its name.
         name: &'a [u8] = "name",
-        /// Its options.
+        /// Option flags.
         options: u32 = "options",
-        /// It is initialised.
+        /// The channel is initialized.
         initialized: bool = "initialized",
-        /// It is encrypted.
+        /// Data is encrypted like other RDP traffic.
         encrypt_rdp: bool = "encrypt_rdp",
-        /// What the server sends is encrypted.
+        /// Data sent by the server is encrypted.
         encrypt_sc: bool = "encrypt_sc",
-        /// What the client sends is encrypted.
+        /// Data sent by the client is encrypted.
         encrypt_cs: bool = "encrypt_cs",
-        /// Its priority is high.
+        /// High priority.
         pri_high: bool = "pri_high",
-        /// Its priority is medium.
+        /// Medium priority.
         pri_med: bool = "pri_med",
-        /// Its priority is low.
+        /// Low priority.
         pri_low: bool = "pri_low",
-        /// It is compressed if the connection is.
+        /// Data is compressed if RDP data is compressed.
         compress_rdp: bool = "compress_rdp",
-        /// It is compressed.
+        /// Data is compressed.
         compress: bool = "compress",
-        /// It shows its protocol.
+        /// The channel's protocol is shown.
         show_protocol: bool = "show_protocol",
-        /// It persists over remote control.
+        /// The channel persists across remote control.
         persistent: bool = "persistent",
     }
 }
 
 gannet_event::record! {
-    /// What a client knows of clusters.
+    /// Cluster settings of a client.
     #[derive(Clone, Copy, Debug)]
     pub struct ClusterData = "RDP::ClientClusterData" {
         /// Flags.
         flags: u32 = "flags",
-        /// The session that it was redirected to.
+        /// The session to which the client was redirected.
         redir_session_id: u32 = "redir_session_id",
-        /// It can be redirected.
+        /// The client supports redirection.
         redir_supported: bool = "redir_supported",
-        /// Versions of redirection that it knows.
+        /// Supported version of redirection.
         svr_session_redir_version_mask: u64 = "svr_session_redir_version_mask",
-        /// The session is set.
+        /// The session id is valid.
         redir_sessionid_field_valid: bool = "redir_sessionid_field_valid",
-        /// It logs in by smart card.
+        /// The client logs in with a smart card.
         redir_smartcard: bool = "redir_smartcard",
     }
 }
 
-/// Names and options of the channels that a client wants.
+/// Names and options of the virtual channels that a client requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels<'a>(pub(super) &'a [(&'a [u8], u32)]);
 
@@ -155,7 +155,7 @@ impl Arg for Channels<'_> {
     }
 }
 
-/// A channel that a client wants.
+/// The record of a requested virtual channel.
 fn channel<'a>(&(name, options): &(&'a [u8], u32)) -> ChannelDef<'a> {
     let has = |bit: u32| options & bit != 0;
     ChannelDef {
@@ -182,87 +182,87 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// Data that RDP itself encrypts.
+        /// Data with RDP's own encryption.
         pub struct RdpNativeEncryptedData = "rdp_native_encrypted_data", opt_in {
             /// Whether the client sent them.
             orig: bool = "orig",
-            /// Bytes.
+            /// Number of bytes.
             len: u64 = "len",
         }
 
         /// A client connects.
         pub struct RdpConnectRequest<'a> = "rdp_connect_request" {
-            /// Its cookie.
+            /// The client's cookie.
             cookie: &'a [u8] = "cookie",
-            /// Flags of its request for encryption.
+            /// Flags of its negotiation request.
             flags: u64 = "flags",
         }
 
-        /// A server chose how to encrypt.
+        /// A server selects the security protocol.
         pub struct RdpNegotiationResponse = "rdp_negotiation_response" {
-            /// The protocol.
+            /// The security protocol.
             security_protocol: u32 = "security_protocol",
             /// Flags.
             flags: u64 = "flags",
         }
 
-        /// A server refuses.
+        /// A server rejects the negotiation.
         pub struct RdpNegotiationFailure = "rdp_negotiation_failure" {
-            /// Why.
+            /// Failure code.
             failure_code: u32 = "failure_code",
             /// Flags.
             flags: u64 = "flags",
         }
 
-        /// What a client is.
+        /// Core settings of a client.
         pub struct RdpClientCoreData<'a> = "rdp_client_core_data" {
-            /// What it says.
+            /// The settings.
             data: CoreData<'a> = "data",
         }
 
-        /// How a client can encrypt.
+        /// Encryption methods of a client.
         pub struct RdpClientSecurityData = "rdp_client_security_data", opt_in {
-            /// What it says.
+            /// The settings.
             data: SecurityData = "data",
         }
 
-        /// Channels that a client wants.
+        /// Virtual channels that a client requests.
         pub struct RdpClientNetworkData<'a> = "rdp_client_network_data" {
             /// The channels.
             channels: Channels<'a> = "channels",
         }
 
-        /// What a client knows of clusters.
+        /// Cluster settings of a client.
         pub struct RdpClientClusterData = "rdp_client_cluster_data", opt_in {
-            /// What it says.
+            /// The settings.
             data: ClusterData = "data",
         }
 
-        /// A server accepts a conference, or not.
+        /// A server accepts or rejects a conference.
         pub struct RdpGccServerCreateResponse = "rdp_gcc_server_create_response" {
             /// The result.
             result: u64 = "result",
         }
 
-        /// How a server encrypts.
+        /// Encryption settings of a server.
         pub struct RdpServerSecurity = "rdp_server_security" {
-            /// The method.
+            /// Encryption method.
             encryption_method: u32 = "encryption_method",
-            /// The level.
+            /// Encryption level.
             encryption_level: u32 = "encryption_level",
         }
 
         /// A server's certificate.
         pub struct RdpServerCertificate = "rdp_server_certificate" {
-            /// Its kind: 1 is proprietary, 2 X.509.
+            /// Type of the certificate: 1 is proprietary, 2 X.509.
             cert_type: u32 = "cert_type",
-            /// Whether the channel is persistent.
+            /// Whether the certificate is permanent.
             permanently_issued: bool = "permanently_issued",
         }
 
-        /// Encryption begins.
+        /// Encryption starts.
         pub struct RdpBeginEncryption = "rdp_begin_encryption" {
-            /// The protocol, 0 for RDP's own.
+            /// The security protocol; 0 is RDP's own encryption.
             security_protocol: u32 = "security_protocol",
         }
     }
@@ -271,10 +271,10 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// A client asks for RDP over UDP.
+        /// A client requests RDP over UDP.
         pub struct RdpEudpSyn = "rdpeudp_syn", opt_in {}
 
-        /// A server agrees to RDP over UDP.
+        /// A server accepts RDP over UDP.
         pub struct RdpEudpSynAck = "rdpeudp_synack", opt_in {}
 
         /// The handshake of RDP over UDP is complete.
@@ -289,7 +289,7 @@ gannet_event::events! {
             is_orig: bool = "is_orig",
             /// Version of the transport.
             version: u64 = "version",
-            /// What follows the headers.
+            /// Data after the headers.
             data: &'a [u8] = "data",
         }
     }

@@ -1,4 +1,4 @@
-//! Keyboard layouts by Windows' language identifiers (MS-LCID).
+//! Keyboard layouts by Windows language identifiers (MS-LCID).
 
 /// The language of an identifier.
 pub(super) fn language(id: u32) -> Option<&'static str> {

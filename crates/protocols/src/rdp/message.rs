@@ -4,7 +4,7 @@ use crate::support::Bytes;
 use crate::support::Record;
 use crate::support::RecordFault;
 
-/// How long the message is that begins here; how much is needed to tell it.
+/// Length of the message that `d` begins with, or the number of bytes needed to determine it.
 pub fn length(d: &[u8]) -> usize {
     Bytes(d.get(2..).unwrap_or_default()).u16().map_or(4, |n| usize::from(n).max(4))
 }
@@ -12,24 +12,25 @@ pub fn length(d: &[u8]) -> usize {
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The client's wish: its cookie, and flags of its request for encryption.
+    /// Connection request: the client's cookie, and flags of its negotiation request.
     Request(&'a [u8], u8),
-    /// The server agrees without a word on encryption.
+    /// Connection confirm without a negotiation response.
     Confirm,
-    /// The server's choice of encryption (`SSL`, `HYBRID`, …); 0 is RDP's own.
+    /// Negotiation response: the selected protocol (`SSL`, `HYBRID`, …; 0 is RDP's own encryption)
+    /// and flags.
     Response(u32, u8),
-    /// The server refuses.
+    /// Negotiation failure: failure code and flags.
     Failure(u32, u8),
-    /// The client's settings, behind the tag of the connect request.
+    /// The client's settings, after the tag of the connect request.
     Client(&'a [u8]),
     /// The server's settings.
     Server(&'a [u8]),
-    /// Anything else.
+    /// Any other message.
     Other,
 }
 
 impl<'a> Message<'a> {
-    /// Parses a message with its headers.
+    /// Parses a message including its headers.
     pub fn parse(data: &'a [u8]) -> Result<Self, RecordFault> {
         let mut cotp = Record::new("COTP", data.get(4..).unwrap_or_default());
         let head = cotp.upto("pdu", 2)?;
@@ -58,11 +59,11 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, RecordFault> {
         let n = memchr::memchr(b'\r', rest).unwrap_or(rest.len());
         cookie = &rest[..n];
         if !rest[n..].starts_with(b"\r\n") {
-            return Err(RecordFault::Words);
+            return Err(RecordFault::Syntax);
         }
         r.at = body.len() - rest.len() + n + 2;
     }
-    // The header's length says whether a request for encryption follows.
+    // The header's length determines whether a negotiation request follows.
     let mut flags = 0;
     if r.at + 1 != length {
         let wish = Record::new("RDP_Negotiation_Request", r.rest()).all(8)?;
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(error(odd), "invalid index for case: Connect_Confirm_Record: 9");
         let nine = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\x1f\x09\0\x02\0\0\0";
         assert_eq!(error(nine), "&enforce violation : RDP_Negotiation_Response:length");
-        assert_eq!(Message::parse(&request[..30]), Err(RecordFault::Words));
+        assert_eq!(Message::parse(&request[..30]), Err(RecordFault::Syntax));
         assert_eq!(Message::parse(b"\x03\0\0\x0b\x06\xd0\0\0\0\0\0"), Ok(Message::Confirm));
     }
 }

@@ -5,7 +5,7 @@
 //! encryption cannot be read. The client's or the server's settings confirm the protocol. The row
 //! of rdp.log is written ten seconds after the first message, on a violation, or at the end.
 //!
-//! Over UDP only the handshake matters: its second message confirms the protocol.
+//! Over UDP only the handshake is analyzed: its second message confirms the protocol.
 
 mod analyzer;
 pub mod blocks;
@@ -27,7 +27,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

@@ -1,4 +1,4 @@
-//! Settings as events.
+//! Converts settings to the records of events.
 
 use super::blocks::ClientCore;
 use super::events::ClusterData;
@@ -6,11 +6,11 @@ use super::events::CoreData;
 use super::events::EarlyFlags;
 use crate::support::utf16::Utf16Text;
 
-/// What a client is.
+/// The record of the client's core settings.
 pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
     let [version_major, version_minor] = core.version;
     let [keyboard_type, keyboard_sub, keyboard_function_key] = core.keyboard_kind;
-    let [colours, product, supported, early] = core.more;
+    let [colours, product, supported, early] = core.late_fields;
     let has = |bit: u16| early & bit != 0;
     CoreData {
         version_major,
@@ -18,7 +18,7 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
         desktop_width: core.width,
         desktop_height: core.height,
         color_depth: core.old_depth,
-        sas_sequence: core.attention,
+        sas_sequence: core.sas_sequence,
         keyboard_layout: core.keyboard,
         client_build: core.build,
         client_name: Utf16Text(core.name),
@@ -46,7 +46,8 @@ pub(super) fn core<'a>(core: &ClientCore<'a>) -> CoreData<'a> {
     }
 }
 
-/// What a client knows of clusters. The bits are read from the session, as in Zeek.
+/// The record of the client's cluster settings. The flag bits are read from the session id, as in
+/// Zeek.
 pub(super) fn cluster([flags, session]: [u32; 2]) -> ClusterData {
     ClusterData {
         flags,

@@ -10,29 +10,29 @@ use gannet_log::Vector;
 use super::events::*;
 use super::languages::language;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::stack::events::FileStarts;
 use crate::support::utf16;
 
-/// The row is written when this time has passed since the first message.
-const PATIENCE: Interval = Interval::from_secs(10);
+/// Time after the first message at which the row is written.
+const LOG_AFTER: Interval = Interval::from_secs(10);
 
 gannet_log::row! {
-    /// One row for each remote desktop.
+    /// One row for each remote desktop connection.
     pub struct RdpRow<'a> = "rdp" {
-        /// When the first message was sent.
+        /// Time of the first message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
-        /// The client's cookie: mostly the beginning of the user's name.
+        /// The client's cookie, which is usually the beginning of the user name.
         cookie: Option<&'a [u8]> = "cookie",
         /// Result of the negotiation, or `encrypted`.
         result: Option<Name> = "result",
-        /// Encryption.
+        /// Security protocol.
         security_protocol: Option<Name> = "security_protocol",
-        /// Channels that the client wants.
+        /// Virtual channels that the client requests.
         client_channels: Option<Vector<&'a [u8]>> = "client_channels",
         /// Language of the keyboard.
         keyboard_layout: Option<Keyboard> = "keyboard_layout",
@@ -46,11 +46,11 @@ gannet_log::row! {
         desktop_width: Option<u16> = "desktop_width",
         /// Height of the desktop in pixels.
         desktop_height: Option<u16> = "desktop_height",
-        /// Colours that the client wants.
+        /// Color depth that the client requests.
         requested_color_depth: Option<Name> = "requested_color_depth",
-        /// Kind of the server's certificate.
+        /// Type of the server's certificate.
         cert_type: Option<Name> = "cert_type",
-        /// Certificates seen.
+        /// Number of certificates seen.
         cert_count: u64 = "cert_count",
         /// Whether the certificate is permanent.
         cert_permanent: Option<bool> = "cert_permanent",
@@ -61,7 +61,7 @@ gannet_log::row! {
     }
 }
 
-/// A number, written as its name or behind a word.
+/// A value, written by name if it is known, otherwise as a number after a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// Known.
@@ -76,12 +76,12 @@ impl Value for Name {
     fn put<E: Encoder>(&self, e: &mut E) {
         match self {
             Self::Known(name) => e.plain(name.as_bytes()),
-            Self::Unknown(what, n) => e.plain(format!("{what}-{n}").as_bytes()),
+            Self::Unknown(kind, n) => e.plain(format!("{kind}-{n}").as_bytes()),
         }
     }
 }
 
-/// A keyboard's layout, written as its language, or that of its lower half.
+/// A keyboard layout, written as its language, or as that of its low 16 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Keyboard(pub u32);
 
@@ -98,8 +98,8 @@ impl Value for Keyboard {
     }
 }
 
-fn name(what: &'static str, n: u32, known: Option<&'static str>) -> Name {
-    known.map_or(Name::Unknown(what, n), Name::Known)
+fn name(kind: &'static str, n: u32, known: Option<&'static str>) -> Name {
+    known.map_or(Name::Unknown(kind, n), Name::Known)
 }
 
 fn build(n: u32) -> Name {
@@ -204,13 +204,13 @@ fn depth(core: &CoreData<'_>) -> Name {
     name("high_color_depth", u32::from(depth), known)
 }
 
-/// A channel's name without the zeros at its end.
+/// The name of a channel without trailing zeros.
 fn channel(name: &[u8]) -> Vec<u8> {
     let end = name.iter().rposition(|b| *b != 0).map_or(0, |n| n + 1);
     name[..end].to_vec()
 }
 
-/// The row of a connection, from its first message on.
+/// The row of a connection, created with its first message.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
@@ -220,7 +220,7 @@ impl Rows {
     }
 
     /// Writes the row if it is due.
-    pub(super) fn pass_time(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn write_if_due(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = &mut self.0
             && session.is_due(cx.now)
         {
@@ -228,7 +228,7 @@ impl Rows {
         }
     }
 
-    /// Writes the row unless it was.
+    /// Writes the row, unless it was written.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = &mut self.0 {
             session.write(cx);
@@ -236,47 +236,47 @@ impl Rows {
     }
 }
 
-impl Hear<RdpConnectRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpConnectRequest<'_>) {
+impl OnEvent<RdpConnectRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpConnectRequest<'_>) {
         self.session(cx).cookie = Some(event.cookie.to_vec());
     }
 }
 
-impl Hear<RdpNegotiationResponse> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationResponse) {
+impl OnEvent<RdpNegotiationResponse> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationResponse) {
         self.session(cx).security_protocol = Some(security_protocol(event.security_protocol));
     }
 }
 
-impl Hear<RdpNegotiationFailure> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationFailure) {
+impl OnEvent<RdpNegotiationFailure> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpNegotiationFailure) {
         self.session(cx).result = Some(failure(event.failure_code));
     }
 }
 
-impl Hear<RdpGccServerCreateResponse> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpGccServerCreateResponse) {
+impl OnEvent<RdpGccServerCreateResponse> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpGccServerCreateResponse) {
         self.session(cx).result = Some(result(event.result));
     }
 }
 
-impl Hear<RdpBeginEncryption> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpBeginEncryption) {
+impl OnEvent<RdpBeginEncryption> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpBeginEncryption) {
         let session = self.session(cx);
         session.result.get_or_insert(Name::Known("encrypted"));
         session.security_protocol = Some(security_protocol(event.security_protocol));
     }
 }
 
-impl Hear<RdpClientCoreData<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientCoreData<'_>) {
+impl OnEvent<RdpClientCoreData<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpClientCoreData<'_>) {
         let core = &event.data;
         self.session(cx).client = Some(Client {
             keyboard: Keyboard(core.keyboard_layout),
             build: build(core.client_build),
             name: utf16::text(cx, core.client_name.0),
             product: {
-                // The value is unused, but its weirds are reported.
+                // The text is unused, but its weirds are reported.
                 utf16::text(cx, core.ime_file_name.0);
                 utf16::text(cx, core.dig_product_id.map_or(b"", |id| id.0))
             },
@@ -287,18 +287,18 @@ impl Hear<RdpClientCoreData<'_>> for Rows {
     }
 }
 
-impl Hear<RdpClientNetworkData<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpClientNetworkData<'_>) {
-        let wanted = event.channels.0;
+impl OnEvent<RdpClientNetworkData<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpClientNetworkData<'_>) {
+        let requested = event.channels.0;
         // Repeated channels overwrite the first ones.
         let channels = self.session(cx).channels.get_or_insert_default();
-        let rest = channels.split_off(wanted.len().min(channels.len()));
-        *channels = wanted.iter().map(|(name, _)| channel(name)).chain(rest).collect();
+        let rest = channels.split_off(requested.len().min(channels.len()));
+        *channels = requested.iter().map(|(name, _)| channel(name)).chain(rest).collect();
     }
 }
 
-impl Hear<RdpServerCertificate> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpServerCertificate) {
+impl OnEvent<RdpServerCertificate> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpServerCertificate) {
         let session = self.session(cx);
         session.cert_type = Some(cert_type(event.cert_type));
         session.cert_permanent = Some(event.permanently_issued);
@@ -307,21 +307,21 @@ impl Hear<RdpServerCertificate> for Rows {
 }
 
 /// A certificate of the server.
-impl Hear<FileStarts> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &FileStarts) {
+impl OnEvent<FileStarts> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &FileStarts) {
         self.session(cx).cert_count += 1;
     }
 }
 
-impl Hear<RdpServerSecurity> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RdpServerSecurity) {
+impl OnEvent<RdpServerSecurity> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RdpServerSecurity) {
         let session = self.session(cx);
         session.method = Some(encryption_method(event.encryption_method));
         session.level = Some(encryption_level(event.encryption_level));
     }
 }
 
-/// The data of a connection's row.
+/// The fields of a connection's row.
 #[derive(Debug, Default)]
 struct Session {
     ts: Time,
@@ -352,10 +352,10 @@ struct Client {
 impl Session {
     /// Whether the row is due.
     fn is_due(&self, now: Time) -> bool {
-        !self.done && now - self.ts > PATIENCE
+        !self.done && now - self.ts > LOG_AFTER
     }
 
-    /// Writes the row unless it was, or there is nothing to tell.
+    /// Writes the row, unless it was written or there is nothing to log.
     fn write(&mut self, cx: &mut Context<'_>) {
         if std::mem::replace(&mut self.done, true) {
             return;

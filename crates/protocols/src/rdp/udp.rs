@@ -21,12 +21,12 @@ mod flag {
     pub(super) const SYNEX: u16 = 0x1000;
 }
 
-/// Version 2 of the transport, as SYNs announce it.
+/// Version 2 of the transport, as announced in SYNs.
 const VERSION_2: u16 = 0x0101;
 
-/// Bits of the first byte of a message of version 2 that hold its type.
+/// Bits of the first byte of a version 2 message that contain its type.
 const PACKET_TYPE: u8 = 0x78;
-/// The type of a message that carries nothing, as Zeek reads it.
+/// The type of a message without content, as Zeek reads it.
 const DUMMY: u8 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum State {
 /// The analyzer of RDP over UDP.
 pub struct Udp {
     state: State,
-    /// What client and server announced.
+    /// Versions that client and server announced.
     version: [u16; 2],
 }
 
@@ -52,7 +52,7 @@ struct Syn {
 }
 
 impl Udp {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { state: State::Syn, version: [1; 2] }
     }
@@ -77,9 +77,9 @@ impl Udp {
                 }
             }
             State::Ack | State::Data if self.version == [VERSION_2; 2] => {
-                let mut whole = Record::new("RDPEUDP2_ACK", data);
-                let is_dummy = whole.upto("header", 3)?[0] & PACKET_TYPE == DUMMY;
-                let rest = whole.rest();
+                let mut record_reader = Record::new("RDPEUDP2_ACK", data);
+                let is_dummy = record_reader.upto("header", 3)?[0] & PACKET_TYPE == DUMMY;
+                let rest = record_reader.rest();
                 if !is_dummy {
                     self.raise_data(cx, from, 2, rest);
                 }
@@ -92,7 +92,7 @@ impl Udp {
         Ok(())
     }
 
-    /// Data, which completes the handshake if it is the first.
+    /// Raises the event of data, which completes the handshake if it is the first.
     fn raise_data(&mut self, cx: &mut Context<'_>, from: Dir, version: u64, data: &[u8]) {
         if self.state == State::Ack {
             self.state = State::Data;
@@ -103,11 +103,11 @@ impl Udp {
     }
 }
 
-/// A message of version 1 that may acknowledge others and carry data, which is returned.
+/// Parses a version 1 message that may acknowledge others, and returns the data that it carries.
 fn acks(data: &[u8]) -> Result<&[u8], OutOfBound> {
-    let mut whole = Record::new("RDPEUDP1_ACK", data);
-    let flags = be16(whole.upto("fec_header", 8)?, 6);
-    let mut acks = Record::new("RDPUDP_ACK_VECTOR_HEADER", whole.rest());
+    let mut record_reader = Record::new("RDPEUDP1_ACK", data);
+    let flags = be16(record_reader.upto("fec_header", 8)?, 6);
+    let mut acks = Record::new("RDPUDP_ACK_VECTOR_HEADER", record_reader.rest());
     let n = be16(acks.upto("uAckVectorSize", 2)?, 0);
     acks.list("AckVectorElement", n, 1)?;
     // The list is padded to a multiple of four bytes.
@@ -131,11 +131,11 @@ fn be16(data: &[u8], at: usize) -> u16 {
 }
 
 fn syn(record: &'static str, data: &[u8]) -> Result<Syn, RecordFault> {
-    let mut whole = Record::new(record, data);
-    let head = whole.upto("syndata_payload", 16)?;
+    let mut record_reader = Record::new(record, data);
+    let head = record_reader.upto("syndata_payload", 16)?;
     let ack = head.first_chunk().map_or(0, |a| u32::from_be_bytes(*a));
     let flags = be16(head, 6);
-    let mut rest = whole.rest();
+    let mut rest = record_reader.rest();
     if flags & flag::CORRELATION_ID != 0 {
         let mut id = Record::new("RDPUDP_CORRELATION_ID_PAYLOAD", rest);
         id.all(32)?;
@@ -201,7 +201,7 @@ mod tests {
         for (data, end) in [
             (&b"\0\0\0\x01\x04\0\0"[..], "RDPEUDP1_ACK:fec_header: 8 > 7"),
             (b"\0\0\0\x01\x04\0\0\x04\0", "RDPUDP_ACK_VECTOR_HEADER:uAckVectorSize: 2 > 1"),
-            // A SYN-ACK once more: its sequence number is taken for the length of a list.
+            // A repeated SYN-ACK: its sequence number is read as the length of a list.
             (
                 b"\0\0\0\0\x04\0\x10\x05\x12\x34\x56\x78\0\0\0\0\0\x01\0\x01",
                 "RDPUDP_ACK_VECTOR_HEADER:AckVectorElement: 4660 > 10",

@@ -18,17 +18,18 @@ use crate::Context;
 use crate::Tag;
 use crate::support::limit_reached;
 
-/// Commands that may wait for an answer: beyond, what waits is forgotten.
+/// Maximum number of commands that wait for a reply: beyond it, all of them are dropped.
 const MAX_PENDING: usize = 10_000;
 
-/// Commands that get no answer turn: from the first number to before the second, if there is one yet.
+/// Interval of commands that get no reply: from number `begin` up to, and excluding, `end`, if it
+/// has ended.
 #[derive(Clone, Copy, Debug)]
 struct UnansweredCommands {
     begin: u64,
     end: Option<u64>,
 }
 
-/// A command, its answer, or both.
+/// A command, its reply, or both.
 #[derive(Debug)]
 struct Exchange {
     ts: Time,
@@ -41,10 +42,10 @@ impl Exchange {
         Self { ts, command: None, reply: None }
     }
 
-    /// Neither a command nor an answer is to come.
+    /// Raises the event of an exchange that gets neither a command nor a reply any more.
     fn report(&self, cx: &mut Context<'_>) {
         let Self { ts, command, reply } = self;
-        cx.report(&mut Rows, |c| events::ExchangeOver {
+        cx.report(&mut Rows, |c| events::ExchangeDone {
             c,
             ts: *ts,
             name: command.as_ref().map(Command::name),
@@ -56,18 +57,18 @@ impl Exchange {
     }
 }
 
-/// Which answer is for which command. Both are numbered from 1.
+/// Matches replies to commands. Both are numbered from 1.
 #[derive(Debug, Default)]
 struct State {
     pending: BTreeMap<u64, Exchange>,
     commands: u64,
     replies: u64,
-    silences: VecDeque<UnansweredCommands>,
-    /// Commands that get no answer, whatever comes.
+    unanswered_intervals: VecDeque<UnansweredCommands>,
+    /// Commands that never get a reply.
     unanswered: BTreeSet<u64>,
-    /// The server's data belongs to subscriptions, not to commands.
+    /// The server's data is messages of subscriptions, not replies.
     subscribed: bool,
-    /// Version 3 is spoken: what answers no command says so.
+    /// The protocol version is 3, in which pushed data has a separate type.
     version_3: bool,
 }
 
@@ -101,26 +102,29 @@ impl State {
             self.unanswered.insert(self.commands);
         }
         if name == b"client" && command.count == 3 {
-            self.silence(&command.words[2].to_ascii_lowercase());
+            self.client_reply(&command.words[2].to_ascii_lowercase());
         }
         let exchange = self.pending.entry(self.commands).or_insert_with(|| Exchange::new(cx.now));
         exchange.command = Some(command);
     }
 
-    /// `CLIENT REPLY`.
-    fn silence(&mut self, mode: &[u8]) {
-        let is_open = self.silences.back().is_some_and(|s| s.end.is_none());
+    /// Handles `CLIENT REPLY`.
+    fn client_reply(&mut self, mode: &[u8]) {
+        let is_open = self.unanswered_intervals.back().is_some_and(|s| s.end.is_none());
         let begin = self.commands;
         match (mode, is_open) {
             (b"on", true) => {
-                if let Some(last) = self.silences.back_mut() {
+                if let Some(last) = self.unanswered_intervals.back_mut() {
                     last.end = Some(begin);
                 }
             }
-            (b"off", false) => self.silences.push_back(UnansweredCommands { begin, end: None }),
-            // This one and the next.
+            (b"off", false) => {
+                self.unanswered_intervals.push_back(UnansweredCommands { begin, end: None });
+            }
+            // This command and the next one.
             (b"skip", false) => {
-                self.silences.push_back(UnansweredCommands { begin, end: Some(begin + 2) });
+                self.unanswered_intervals
+                    .push_back(UnansweredCommands { begin, end: Some(begin + 2) });
             }
             _ => {}
         }
@@ -144,8 +148,8 @@ impl State {
         self.replies = self.next_reply();
         let exchange = self.pending.entry(self.replies).or_insert_with(|| Exchange::new(cx.now));
         exchange.reply = Some(value);
-        // What came before got no answer and will get none. An answer to nothing waits for the command
-        // of its number, as in Zeek, where not too many do.
+        // Exchanges before this one got no reply and will get none. A reply without a command waits
+        // for the command with its number, as in Zeek, as long as not too many wait.
         let due = before.max(1)..=self.replies;
         let crowded = self.pending.len() > MAX_PENDING;
         for (_, exchange) in
@@ -158,17 +162,19 @@ impl State {
         }
     }
 
-    /// The number of the command that the next answer is for.
+    /// The number of the command that the next reply is for.
     fn next_reply(&mut self) -> u64 {
         let next = self.replies + 1;
         let mut result = next;
-        // Time only advances: earlier intervals are not needed any more, but the last one may be
-        // open.
-        while self.silences.len() > 1 && self.silences[0].end.is_some_and(|e| e <= next) {
-            self.silences.pop_front();
+        // Packet time only advances: earlier intervals are no longer needed, but the last one may
+        // be open.
+        while self.unanswered_intervals.len() > 1
+            && self.unanswered_intervals[0].end.is_some_and(|e| e <= next)
+        {
+            self.unanswered_intervals.pop_front();
         }
-        for silence in self.silences.iter().take_while(|s| s.begin <= next) {
-            if let Some(end) = silence.end.filter(|e| next < *e) {
+        for interval in self.unanswered_intervals.iter().take_while(|s| s.begin <= next) {
+            if let Some(end) = interval.end.filter(|e| next < *e) {
                 result = end;
             }
         }
@@ -180,7 +186,7 @@ impl State {
     }
 }
 
-/// Whether this is a command of Redis: any of them ends a subscription in version 2 of the protocol.
+/// Whether this is a Redis command: in version 2 of the protocol, any of them ends a subscription.
 fn is_known(name: &[u8]) -> bool {
     const OTHERS: &[&[u8]] = &[
         b"auth",
@@ -204,18 +210,19 @@ pub struct Analyzer {
     commands: Commands,
     values: Values,
     state: State,
-    asked: bool,
-    /// Looking for the end of a line of the server, after which a reply may begin; set once a first
-    /// byte is available.
-    lost: Option<bool>,
-    /// Data was lost before: as in Zeek, the end reports that what followed may be misparsed.
-    was_lost: bool,
-    /// Nothing more is to be read.
-    blind: bool,
+    has_commands: bool,
+    /// Whether the analyzer searches for the end of a server's line, after which a reply may begin;
+    /// set when a first byte is available.
+    resync: Option<bool>,
+    /// Data was lost before: as in Zeek, the end of the connection reports that later data may have
+    /// been misparsed.
+    was_out_of_sync: bool,
+    /// Later data cannot be parsed.
+    is_opaque: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         let mut new = Self::default();
         new.commands.keep_all = cx.env.logs.events.any();
@@ -225,7 +232,7 @@ impl Analyzer {
     fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         let mut rest = data;
         if from == Dir::Orig {
-            self.asked = true;
+            self.has_commands = true;
             while let Some(command) = self.commands.next(&mut rest)? {
                 if cx.env.logs.events.any() {
                     raise_command(cx, &command);
@@ -234,11 +241,11 @@ impl Analyzer {
             }
             return Ok(());
         }
-        if !self.asked {
+        if !self.has_commands {
             return Err("server speaks first");
         }
         loop {
-            if self.lost.is_some() && !self.find_line(&mut rest) {
+            if self.resync.is_some() && !self.find_line(&mut rest) {
                 return Ok(());
             }
             let begin = rest;
@@ -253,8 +260,8 @@ impl Analyzer {
                     self.state.reply(cx, value);
                 }
                 Err(_) => {
-                    self.lose();
-                    // The next line is looked for from the begin of the value on, where that is here.
+                    self.start_resync();
+                    // The search starts at the beginning of the value, if that is in this chunk.
                     if !goes_on {
                         rest = begin;
                     }
@@ -263,30 +270,30 @@ impl Analyzer {
         }
     }
 
-    /// Looks for the next beginning of a line.
+    /// Searches for the next beginning of a line, and removes the data before it.
     fn find_line(&mut self, data: &mut &[u8]) -> bool {
         while let Some((&first, rest)) = data.split_first() {
             *data = rest;
-            if self.lost == Some(true) && first == b'\n' {
-                self.lost = None;
+            if self.resync == Some(true) && first == b'\n' {
+                self.resync = None;
                 return true;
             }
-            self.lost = Some(first == b'\r');
+            self.resync = Some(first == b'\r');
         }
         false
     }
 
-    fn lose(&mut self) {
+    fn start_resync(&mut self) {
         self.values = Values::default();
-        self.lost = Some(false);
-        self.was_lost = true;
+        self.resync = Some(false);
+        self.was_out_of_sync = true;
     }
 
-    fn refuse(&mut self, cx: &mut Context<'_>, reason: Malformed, data: &[u8]) {
-        self.blind = true;
+    fn report_violation(&mut self, cx: &mut Context<'_>, reason: Malformed, data: &[u8]) {
+        self.is_opaque = true;
         self.commands = Commands::default();
         self.values = Values::default();
-        // After a violation, pending requests are unreliable.
+        // After a violation, pending commands are unreliable.
         self.state = State::default();
         cx.violation(Tag::Redis, reason, data);
     }
@@ -297,7 +304,7 @@ fn raise_command(cx: &mut Context<'_>, command: &Command) {
     let word = |at: usize| command.words.get(at).map(Vec::as_slice);
     match command.lower().as_bytes() {
         b"set" => {
-            if let Some(set) = events::set(command) {
+            if let Some(set) = events::set_record(command) {
                 cx.raise(|c| events::Set { c, command: set });
             }
         }
@@ -322,7 +329,7 @@ fn raise_command(cx: &mut Context<'_>, command: &Command) {
         }
         _ => {}
     }
-    cx.raise(|c| events::CommandSeen { c, cmd: events::any(command) });
+    cx.raise(|c| events::CommandSeen { c, cmd: events::command_record(command) });
 }
 
 #[cold]
@@ -340,31 +347,33 @@ fn raise_reply(cx: &mut Context<'_>, value: &Value) {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if !self.blind
+        if !self.is_opaque
             && !data.is_empty()
             && let Err(reason) = self.chunk(cx, from, data)
         {
-            self.refuse(cx, reason, data);
+            self.report_violation(cx, reason, data);
         }
     }
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         let wrong = match from {
             Dir::Orig => self.commands.is_partial(),
-            Dir::Resp => self.was_lost || self.values.is_partial(),
+            Dir::Resp => self.was_out_of_sync || self.values.is_partial(),
         };
-        if wrong && !self.blind {
-            self.refuse(cx, "stream ends within a value, or parts of it were lost", &[]);
+        if wrong && !self.is_opaque {
+            self.report_violation(cx, "stream ends within a value, or parts of it were lost", &[]);
         }
     }
 
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, _len: u64) {
         match from {
-            // This is no violation.
-            Dir::Orig => self.blind = true,
-            Dir::Resp if self.blind => {}
-            Dir::Resp if !self.asked => self.refuse(cx, "server speaks first", &[]),
-            Dir::Resp => self.lose(),
+            // A gap is not a violation.
+            Dir::Orig => self.is_opaque = true,
+            Dir::Resp if self.is_opaque => {}
+            Dir::Resp if !self.has_commands => {
+                self.report_violation(cx, "server speaks first", &[]);
+            }
+            Dir::Resp => self.start_resync(),
         }
     }
 
@@ -450,7 +459,7 @@ mod tests {
             (R, note),
         ]);
         assert_eq!(logged(&h), ["PING - - T PONG", "SUBSCRIBE - - - -"]);
-        // In version 3 such messages have a type.
+        // In version 3, such messages have a type.
         let note = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
         let h = run(&[
             (O, b"HELLO 3\r\n"),
@@ -513,7 +522,7 @@ mod tests {
         a.stream(&mut h.cx(), R, b"c\r\n+PONG\r\n");
         assert!(!h.violated(Tag::Redis));
         assert_eq!(logged(&h).len(), 2);
-        // No sign that the server's data is in sync again.
+        // Nothing shows that the server's data is in sync again.
         a.end(&mut h.cx(), R);
         assert!(h.violated(Tag::Redis));
         a.stream(&mut h.cx(), R, b"+PONG\r\n");

@@ -1,4 +1,5 @@
-//! Commands from a client's bytes (sections "Sending commands to a Redis server" and "Inline commands").
+//! Parses commands of a client (sections "Sending commands to a Redis server" and "Inline
+//! commands").
 
 use super::token::Line;
 use super::token::MAX_ELEMENTS;
@@ -9,15 +10,16 @@ use super::token::number;
 
 pub use super::token::Malformed;
 
-/// Words of a command that are kept: none that follow are logged.
+/// Number of words of a command that are kept: later ones are not logged.
 const MAX_WORDS: usize = 4;
 
-/// A command: its first words, and how many there are.
+/// A command: its first words, and their total number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The first words, or all of them for events, each truncated to its logged length. There is at least one.
+    /// The first words, or all of them for events, each truncated to its logged length. At least
+    /// one.
     pub words: Vec<Vec<u8>>,
-    /// How many there are in all.
+    /// Total number of words.
     pub count: u64,
 }
 
@@ -29,22 +31,22 @@ impl Command {
         self.count += 1;
     }
 
-    /// Its name, as it was sent.
+    /// The command's name, as sent.
     pub fn name(&self) -> &[u8] {
         self.words.first().map_or(&[], |w| w)
     }
 
-    /// Its name in lower case, as [`Name`].
+    /// The command's name in lower case.
     pub fn lower(&self) -> Name {
-        Name::of(self.name())
+        Name::new(self.name())
     }
 
-    /// The key that it is about.
+    /// The key that the command accesses.
     pub fn key(&self) -> Option<&[u8]> {
         self.words.get(key_at(self.lower().as_bytes())?).map(Vec::as_slice)
     }
 
-    /// The value that it writes to the key.
+    /// The value that the command writes to the key.
     pub fn value(&self) -> Option<&[u8]> {
         let has_value = matches!(
             self.lower().as_bytes(),
@@ -66,7 +68,7 @@ impl Command {
     }
 }
 
-/// A command's name in lower case; nothing if it is longer than that of any known command.
+/// A command's name in lower case; empty if it is longer than that of any known command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Name {
     bytes: [u8; 16],
@@ -74,7 +76,7 @@ pub struct Name {
 }
 
 impl Name {
-    fn of(name: &[u8]) -> Self {
+    fn new(name: &[u8]) -> Self {
         let mut lower = Self::default();
         if let Some(bytes) = lower.bytes.get_mut(..name.len()) {
             bytes.copy_from_slice(name);
@@ -84,13 +86,13 @@ impl Name {
         lower
     }
 
-    /// It.
+    /// The name as bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// Which word of a command is the key.
+/// Index of the word of a command that is the key.
 pub(super) fn key_at(name: &[u8]) -> Option<usize> {
     match name {
         b"append" | b"bitcount" | b"bitfield" | b"bitfield_ro" | b"bitpos" | b"blpop"
@@ -100,9 +102,9 @@ pub(super) fn key_at(name: &[u8]) -> Option<usize> {
         | b"move" | b"mset" | b"persist" | b"rename" | b"set" | b"strlen" | b"ttl" | b"type" => {
             Some(1)
         }
-        // The key of the result; the operation precedes it.
+        // The destination key; the operation precedes it.
         b"bitop" => Some(2),
-        // The first of several, behind a timeout and their number.
+        // The first of several keys, after a timeout and their number.
         b"blmpop" => Some(3),
         _ => None,
     }
@@ -121,30 +123,30 @@ enum NextElement {
     End,
 }
 
-/// Reads commands off a stream.
+/// Incremental parser of commands.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// Keep all words, not only those that rows show.
+    /// Whether to keep all words, not only those of rows.
     pub keep_all: bool,
     next: NextElement,
     line: Line,
-    /// Words still to come.
+    /// Number of words that are missing.
     left: u64,
     word: Vec<u8>,
     command: Command,
 }
 
 impl Commands {
-    /// Whether the begin of a command waits for its rest.
+    /// Whether a command has begun and is not complete.
     pub fn is_partial(&self) -> bool {
         self.next != NextElement::Command
     }
 
-    /// The next command; takes it off `data`. `None` when it is not complete: then all of `data` is
-    /// taken, and the rest of the command is expected next.
+    /// Parses the next command and removes its bytes from `data`. `None` if it is incomplete: then
+    /// all of `data` is consumed, and the next call continues the command.
     ///
     /// # Errors
-    /// When the bytes are no command. Nothing more can be read then.
+    /// If the bytes are not a command. Nothing more can be parsed then.
     pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Command>, Malformed> {
         while let Some(&first) = data.first() {
             match self.next {
@@ -171,7 +173,7 @@ impl Commands {
                 | NextElement::Length
                 | NextElement::End => {
                     let complete = self.line.read(data)?;
-                    if self.next == NextElement::Inline && self.line.is_cut() {
+                    if self.next == NextElement::Inline && self.line.is_truncated() {
                         return Err("command on a line is too long");
                     }
                     if complete && self.line_ended()? {
@@ -183,7 +185,7 @@ impl Commands {
         Ok(None)
     }
 
-    /// A line is complete. `true` when the command is.
+    /// Ends a line. Returns whether the command is complete.
     fn line_ended(&mut self) -> Result<bool, Malformed> {
         match self.next {
             NextElement::Inline => {
@@ -225,7 +227,7 @@ impl Commands {
     }
 }
 
-/// Words of a line, between blanks. Quotes hold blanks together, and stay.
+/// Splits a line into words at spaces. Quoted words may contain spaces; the quotes are kept.
 fn split(line: &[u8], mut word: impl FnMut(&[u8])) {
     let is_blank = |b: u8| matches!(b, 0 | b'\t' | b'\n' | b'\r' | b' ');
     let mut at = 0;
@@ -268,25 +270,26 @@ mod tests {
         Ok(out)
     }
 
-    fn one(data: &[u8]) -> Command {
+    fn parse_one(data: &[u8]) -> Command {
         all(&[data]).unwrap().remove(0)
     }
 
     #[test]
     fn lists_and_lines() {
-        let c = one(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
+        let c = parse_one(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
         assert_eq!(
             (c.name(), c.key(), c.value()),
             (&b"SET"[..], Some(&b"k"[..]), Some(&b"a\r\nb"[..]))
         );
-        let c = one(b"set  k\t\"a \\\" b\" 'x y'\r\n");
+        let c = parse_one(b"set  k\t\"a \\\" b\" 'x y'\r\n");
         assert_eq!((c.key(), c.value(), c.count), (Some(&b"k"[..]), Some(&b"\"a \\\" b\""[..]), 4));
-        let c = one(b"*1\r\n$4\r\nPING\r\n");
+        let c = parse_one(b"*1\r\n$4\r\nPING\r\n");
         assert_eq!((c.name(), c.key()), (&b"PING"[..], None));
-        assert_eq!(one(b"*2\r\n$3\r\nget\r\n$0\r\n\r\n").key(), Some(&b""[..]));
-        assert_eq!(one(b"bitop and d a b\r\n").key(), Some(&b"d"[..]));
-        assert_eq!(one(b"blmpop 1 2 a b\r\n").key(), Some(&b"a"[..]));
-        let c = one(b"*6\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n");
+        assert_eq!(parse_one(b"*2\r\n$3\r\nget\r\n$0\r\n\r\n").key(), Some(&b""[..]));
+        assert_eq!(parse_one(b"bitop and d a b\r\n").key(), Some(&b"d"[..]));
+        assert_eq!(parse_one(b"blmpop 1 2 a b\r\n").key(), Some(&b"a"[..]));
+        let c =
+            parse_one(b"*6\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n");
         assert_eq!((c.words.len(), c.count), (MAX_WORDS, 6));
     }
 
@@ -295,7 +298,7 @@ mod tests {
         let mut data = format!("*2\r\n$3\r\nGET\r\n${}\r\n", 100_000).into_bytes();
         data.extend([b'k'; 100_000]);
         data.extend(b"\r\n");
-        assert_eq!(one(&data).key(), Some(&[b'k'; MAX_KEPT][..]));
+        assert_eq!(parse_one(&data).key(), Some(&[b'k'; MAX_KEPT][..]));
     }
 
     #[test]

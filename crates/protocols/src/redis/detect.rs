@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak Redis.
+//! Detection rules for Redis.
 
 use memchr::memmem;
 
@@ -7,10 +7,10 @@ use crate::detect::TcpRule;
 use crate::detect::text::after;
 
 pub(super) const TCP: &[TcpRule] =
-    &[TcpRule::sides(Class::ANY, Class::PUNCTUATION, |s| answer(s.resp) && has_crlf(s.orig))];
+    &[TcpRule::sides(Class::ANY, Class::PUNCTUATION, |s| reply(s.resp) && has_crlf(s.orig))];
 
-/// A value on a line, or the length of one that has it.
-fn answer(d: &[u8]) -> bool {
+/// A simple value on a line, or the length line of another value.
+fn reply(d: &[u8]) -> bool {
     match d {
         [b'-' | b'+' | b'_' | b',', rest @ ..] => has_crlf(rest),
         [b':' | b'$' | b'*' | b'#' | b'(' | b'!' | b'=' | b'%' | b'`' | b'~' | b'>', rest @ ..] => {
@@ -23,7 +23,7 @@ fn answer(d: &[u8]) -> bool {
     }
 }
 
-/// Whether a line ends as lines do, be it the first or not.
+/// Whether there is a line end after the first line or a later one.
 fn has_crlf(d: &[u8]) -> bool {
     memmem::find(d, b"\r\n").is_some()
 }

@@ -12,8 +12,8 @@ pub struct Known(&'static str);
 gannet_event::enumeration!(Known = "Redis::RedisCommand", |known| known.0);
 
 impl Known {
-    /// The command of a name in lower case.
-    fn of(name: &[u8]) -> Option<Self> {
+    /// The command with this name in lower case.
+    fn from_name(name: &[u8]) -> Option<Self> {
         Some(Self(match name {
             b"append" => "Redis::RedisCommand_APPEND",
             b"auth" => "Redis::RedisCommand_AUTH",
@@ -74,7 +74,7 @@ gannet_event::record! {
     /// A command of a client.
     #[derive(Debug)]
     pub struct AnyCommand<'a> = "Redis::Command" {
-        /// Its words.
+        /// Words of the command.
         raw: Vec<&'a [u8]> = "raw",
         /// The first word.
         name: &'a [u8] = "name",
@@ -95,21 +95,21 @@ gannet_event::record! {
         key: &'a [u8] = "key",
         /// Value.
         value: &'a [u8] = "value",
-        /// Only if the key does not exist.
+        /// Set only if the key does not exist.
         nx: bool = "nx",
-        /// Only if the key exists.
+        /// Set only if the key exists.
         xx: bool = "xx",
-        /// Whether the old value is asked for.
+        /// Whether the old value is requested.
         get: bool = "get",
-        /// Seconds until it expires.
+        /// Expiry time in seconds.
         ex: Option<u64> = "ex",
-        /// Milliseconds until it expires.
+        /// Expiry time in milliseconds.
         px: Option<u64> = "px",
-        /// When it expires: seconds since 1970.
+        /// Expiry as a Unix time in seconds.
         exat: Option<u64> = "exat",
-        /// When it expires: milliseconds since 1970.
+        /// Expiry as a Unix time in milliseconds.
         pxat: Option<u64> = "pxat",
-        /// Whether it expires when the old value would.
+        /// Whether the old value's expiry is kept.
         keep_ttl: bool = "keep_ttl",
     }
 }
@@ -118,7 +118,7 @@ gannet_event::record! {
     /// The command AUTH.
     #[derive(Debug)]
     pub struct AuthCommand<'a> = "Redis::AuthCommand" {
-        /// User.
+        /// User name.
         username: Option<&'a [u8]> = "username",
         /// Password.
         password: &'a [u8] = "password",
@@ -129,20 +129,20 @@ gannet_event::record! {
     /// The command HELLO.
     #[derive(Debug)]
     pub struct HelloCommand<'a> = "Redis::HelloCommand" {
-        /// Version of the protocol that the client asks for.
+        /// Version of the protocol that the client requests.
         version: Option<&'a [u8]> = "requested_resp_version",
     }
 }
 
 gannet_event::record! {
-    /// An answer of a server.
+    /// A reply of a server.
     #[derive(Debug)]
     pub struct ReplyData<'a> = "Redis::ReplyData" {
-        /// Attributes that precede it.
+        /// Attributes that precede the reply.
         attributes: Option<&'a [u8]> = "attributes",
-        /// The answer as text.
+        /// The reply as text.
         value: &'a [u8] = "value",
-        /// Lowest version of the protocol that has this kind of answer.
+        /// Lowest version of the protocol that has this type of reply.
         version: u64 = "min_protocol_version",
     }
 }
@@ -158,7 +158,7 @@ gannet_event::events! {
         command: SetCommand<'a> = "command",
     }
 
-    /// A client asks for a value.
+    /// A client requests a value.
     pub struct Get<'a> = "Redis::get_command", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -174,7 +174,7 @@ gannet_event::events! {
         command: AuthCommand<'a> = "command",
     }
 
-    /// A client asks for a version of the protocol.
+    /// A client requests a version of the protocol.
     pub struct Hello<'a> = "Redis::hello_command" {
         /// The connection.
         c: Connection = "c",
@@ -182,7 +182,7 @@ gannet_event::events! {
         command: HelloCommand<'a> = "command",
     }
 
-    /// A client sends a command, whichever.
+    /// A client sends a command of any kind.
     pub struct CommandSeen<'a> = "Redis::command" {
         /// The connection.
         c: Connection = "c",
@@ -190,11 +190,11 @@ gannet_event::events! {
         cmd: AnyCommand<'a> = "cmd",
     }
 
-    /// A server answers.
+    /// A server replies.
     pub struct Reply<'a> = "Redis::reply" {
         /// The connection.
         c: Connection = "c",
-        /// The answer.
+        /// The reply.
         data: ReplyData<'a> = "data",
     }
 
@@ -202,29 +202,29 @@ gannet_event::events! {
     pub struct Error<'a> = "Redis::error" {
         /// The connection.
         c: Connection = "c",
-        /// The answer.
+        /// The error reply.
         data: ReplyData<'a> = "data",
     }
 
-    /// A command has its answer, or one of them is known to come without the other.
-    pub struct ExchangeOver<'a> = "gannet::redis_exchange", opt_in {
+    /// A command and its reply are complete, or one of them is known to lack the other.
+    pub struct ExchangeDone<'a> = "gannet::redis_exchange", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// When the first of them was seen.
+        /// Time of the first of them.
         ts: Time = "ts",
         /// The command.
         name: Option<&'a [u8]> = "name",
         /// Its key.
         key: Option<&'a [u8]> = "key",
-        /// The value that it writes to the key.
+        /// The value that the command writes to the key.
         value: Option<&'a [u8]> = "value",
-        /// Whether it succeeded.
+        /// Whether the command succeeded.
         success: Option<bool> = "success",
-        /// The answer.
+        /// The reply.
         reply: Option<&'a [u8]> = "reply",
     }
 
-    /// A server sends data that answers no command.
+    /// A server sends data that is not a reply to a command.
     pub struct ServerPush<'a> = "Redis::server_push", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -234,18 +234,18 @@ gannet_event::events! {
 }
 
 /// The record of a command.
-pub(super) fn any(command: &Command) -> AnyCommand<'_> {
+pub(super) fn command_record(command: &Command) -> AnyCommand<'_> {
     AnyCommand {
         raw: command.words.iter().map(Vec::as_slice).collect(),
         name: command.name(),
         key: command.key(),
         value: command.value(),
-        known: Known::of(command.lower().as_bytes()),
+        known: Known::from_name(command.lower().as_bytes()),
     }
 }
 
 /// The record of SET, if it has a key and a value (redis.io, "SET").
-pub(super) fn set(command: &Command) -> Option<SetCommand<'_>> {
+pub(super) fn set_record(command: &Command) -> Option<SetCommand<'_>> {
     let mut set = SetCommand { key: command.key()?, value: command.value()?, ..Default::default() };
     let mut words = command.words.iter().skip(3);
     while let Some(word) = words.next() {

@@ -1,13 +1,12 @@
-//! Redis, as its clients and servers speak: RESP 2 and 3 (the Redis documentation, "Redis serialization
-//! protocol specification").
+//! Redis: RESP 2 and 3 (the Redis documentation, "Redis serialization protocol specification").
 //!
-//! A client sends commands, as lists of strings or as lines ([`command`]); a server answers each
-//! one with a value, which may contain others ([`value`]). Both parsers accept a stream in any
-//! pieces, and store only the logged part of a text. A row of redis.log is a command with its
-//! answer. Answers have no number: the next answer belongs to the next command, except for commands
-//! without an answer (subscriptions, or after `CLIENT REPLY` turned answers off).
+//! A client sends commands, as lists of strings or as lines ([`command`]); a server replies to each
+//! one with a value, which may contain others ([`value`]). Both parsers accept the stream in pieces
+//! of any size, and store only the logged part of a text. A row of redis.log is a command with its
+//! reply. Replies have no number: the next reply belongs to the next command, except for commands
+//! without a reply (subscriptions, or after `CLIENT REPLY` turned replies off).
 //!
-//! An answer after a command confirms the protocol. A server that speaks first is no Redis.
+//! A reply after a command confirms the protocol. A server that sends first is not Redis.
 
 mod analyzer;
 pub mod command;
@@ -27,7 +26,7 @@ use crate::descriptor::Log;
 use crate::descriptor::Origin;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[6379]),

@@ -2,37 +2,37 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 
-use super::events::ExchangeOver;
+use super::events::ExchangeDone;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
-    /// One row for each command of Redis.
+    /// One row for each Redis command.
     pub struct RedisRow<'a> = "redis" {
         /// When it was sent.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// The command.
         name: Option<&'a [u8]> = "cmd.name",
-        /// Its key.
+        /// The key that the command accesses.
         key: Option<&'a [u8]> = "cmd.key",
-        /// The value that it writes to the key.
+        /// The value that the command writes to the key.
         value: Option<&'a [u8]> = "cmd.value",
-        /// Whether it succeeded.
+        /// Whether the command succeeded.
         success: Option<bool> = "success",
-        /// The server's answer.
+        /// The server's reply.
         reply: Option<&'a [u8]> = "reply.value",
     }
 }
 
-/// The rows: an exchange has all that one shows.
+/// Writes the rows; the event of an exchange contains all columns.
 pub(super) struct Rows;
 
-impl Hear<ExchangeOver<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ExchangeOver<'_>) {
+impl OnEvent<ExchangeDone<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ExchangeDone<'_>) {
         cx.log(&RedisRow {
             ts: event.ts,
             uid: cx.conn.uid,

@@ -1,35 +1,35 @@
-//! Lines and numbers out of a stream cut anywhere.
+//! Incremental parsing of lines and numbers.
 
-/// Bytes of a line or string at the most.
+/// Maximum length of a line or string, in bytes.
 pub(super) const MAX_LENGTH: u64 = 1 << 20;
 
-/// Values in a list of lists at the most.
+/// Maximum number of values in nested aggregates.
 pub(super) const MAX_ELEMENTS: u64 = 20_000;
 
-/// Stored bytes of a text: its logged length.
+/// Maximum number of stored bytes of a text: its logged length.
 pub(super) const MAX_KEPT: usize = 250;
 
-/// Bytes of a line that are kept: a command on a line is no longer.
+/// Maximum number of stored bytes of a line: a command on a line is no longer.
 pub(super) const MAX_LINE: usize = 1024;
 
-/// Why bytes are not Redis.
+/// Reason why bytes are not Redis.
 pub type Malformed = &'static str;
 
-/// A line that is being read.
+/// A line that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    kept: Vec<u8>,
-    /// Bytes so far, with those that were not kept.
+    stored: Vec<u8>,
+    /// Number of bytes so far, including those that were not stored.
     len: u64,
-    /// The last byte was a CR.
+    /// Whether the last byte was a CR.
     cr: bool,
 }
 
 impl Line {
-    /// The line, if nothing of it was read before and all of it is in `data`, of which it is taken
-    /// off: as nearly always. Otherwise nothing happens.
+    /// Fast path for nearly all lines: if nothing of the line was read before and `data` contains
+    /// all of it, removes it from `data` and returns it. Otherwise nothing changes.
     #[inline]
-    pub(super) fn whole<'d>(&self, data: &mut &'d [u8]) -> Option<&'d [u8]> {
+    pub(super) fn take_complete<'d>(&self, data: &mut &'d [u8]) -> Option<&'d [u8]> {
         if self.len > 0 {
             return None;
         }
@@ -38,23 +38,24 @@ impl Line {
         Some(line)
     }
 
-    /// Reads on. `true` once the line is complete: then [`text`](Self::text) is it.
+    /// Consumes more of the line. Returns true if the line is complete and available by
+    /// [`text`](Self::text).
     ///
     /// # Errors
-    /// When it is longer than any may be.
+    /// If it is longer than the maximum.
     pub(super) fn read(&mut self, data: &mut &[u8]) -> Result<bool, Malformed> {
         while let Some(&first) = data.first() {
             if self.cr && first == b'\n' {
                 *data = &data[1..];
                 self.cr = false;
                 self.len -= 1;
-                self.kept.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
+                self.stored.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
                 return Ok(true);
             }
             let n = memchr::memchr(b'\r', data).map_or(data.len(), |i| i + 1);
             let (part, rest) = data.split_at(n);
-            let room = MAX_LINE.saturating_sub(self.kept.len());
-            self.kept.extend_from_slice(&part[..n.min(room)]);
+            let available = MAX_LINE.saturating_sub(self.stored.len());
+            self.stored.extend_from_slice(&part[..n.min(available)]);
             self.len += n as u64;
             self.cr = part.last() == Some(&b'\r');
             *data = rest;
@@ -65,25 +66,25 @@ impl Line {
         Ok(false)
     }
 
-    /// The line, or the beginning of a long one.
+    /// The line, or the stored beginning of a long one.
     pub(super) fn text(&self) -> &[u8] {
-        &self.kept
+        &self.stored
     }
 
-    /// Whether it is a long one.
-    pub(super) fn is_cut(&self) -> bool {
-        self.len > self.kept.len() as u64
+    /// Whether the line is longer than its stored part.
+    pub(super) fn is_truncated(&self) -> bool {
+        self.len > self.stored.len() as u64
     }
 
-    /// Begins the next one.
+    /// Resets to an empty line.
     pub(super) fn clear(&mut self) {
-        self.kept.clear();
+        self.stored.clear();
         self.len = 0;
         self.cr = false;
     }
 }
 
-/// Where the first CR is, as far as lines are kept. Most lines are very short.
+/// Offset of the first CR within the maximum stored length. Most lines are very short.
 #[inline]
 fn find_cr(data: &[u8]) -> Option<usize> {
     const NEAR: usize = 4;
@@ -92,14 +93,14 @@ fn find_cr(data: &[u8]) -> Option<usize> {
     near.or_else(|| Some(NEAR + memchr::memchr(b'\r', data.get(NEAR..)?)?))
 }
 
-/// The number that a line is.
+/// Parses a line as a number.
 ///
 /// # Errors
-/// When it is none.
+/// If it is not a number.
 pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
     let digit = |b: &u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
     let small = || line.iter().try_fold(0, |n, b| Some(10 * n + digit(b)?));
-    // This many digits fit.
+    // Up to this many digits cannot overflow.
     if let 1..=18 = line.len()
         && let Some(n) = small()
     {
@@ -109,11 +110,11 @@ pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
     text.and_then(|t| t.parse().ok()).ok_or("number is none")
 }
 
-/// Appends the logged part of a text.
+/// Appends to a text, up to its logged length.
 #[inline]
 pub(super) fn append(text: &mut Vec<u8>, part: &[u8]) {
-    let room = MAX_KEPT.saturating_sub(text.len());
-    text.extend_from_slice(&part[..part.len().min(room)]);
+    let available = MAX_KEPT.saturating_sub(text.len());
+    text.extend_from_slice(&part[..part.len().min(available)]);
 }
 
 #[cfg(test)]
@@ -138,7 +139,7 @@ mod tests {
     fn whole_lines_are_as_those_in_pieces() {
         let long = [&b"1".repeat(MAX_LINE)[..], b"\r\n+"].concat();
         let longer = [b"1", &long[..]].concat();
-        for (text, whole) in [
+        for (text, is_complete) in [
             (&b"\r\n+"[..], true),
             (b"5\r\n+", true),
             (b"12345\r\n+", true),
@@ -149,17 +150,17 @@ mod tests {
             (&longer, false),
         ] {
             let mut data = text;
-            let line = Line::default().whole(&mut data);
-            assert_eq!(line.is_some(), whole);
+            let line = Line::default().take_complete(&mut data);
+            assert_eq!(line.is_some(), is_complete);
             let (mut pieces, mut rest) = (Line::default(), text);
             if let Some(line) = line {
                 assert_eq!(pieces.read(&mut rest), Ok(true));
                 assert_eq!((line, data), (pieces.text(), rest));
-                assert!(!pieces.is_cut());
+                assert!(!pieces.is_truncated());
             } else {
                 assert_eq!(data, text);
                 pieces.read(&mut &text[..1]).unwrap();
-                assert_eq!(pieces.whole(&mut &text[1..]), None);
+                assert_eq!(pieces.take_complete(&mut &text[1..]), None);
             }
         }
     }
@@ -181,7 +182,7 @@ mod tests {
         let mut data: &[u8] = &[b'a'; 2 * MAX_LINE];
         assert_eq!(line.read(&mut data), Ok(false));
         assert_eq!(line.read(&mut &b"\r\n"[..]), Ok(true));
-        assert!(line.is_cut());
+        assert!(line.is_truncated());
         assert_eq!(line.text(), [b'a'; MAX_LINE]);
         assert!(number(line.text()).is_err());
         line.clear();

@@ -1,4 +1,4 @@
-//! Answers from a server's bytes (section "RESP protocol description").
+//! Parses replies of a server (section "RESP protocol description").
 
 use super::token::Line;
 use super::token::MAX_ELEMENTS;
@@ -9,10 +9,10 @@ use super::token::number;
 
 pub use super::token::Malformed;
 
-/// How deep values may be nested.
+/// Maximum nesting depth of values.
 const MAX_DEPTH: usize = 20;
 
-/// Version 3 of the protocol has this kind of value, and version 2 has not.
+/// Whether only version 3 of the protocol has this type of value.
 fn is_of_version_3(kind: u8) -> bool {
     matches!(kind, b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>')
 }
@@ -20,24 +20,24 @@ fn is_of_version_3(kind: u8) -> bool {
 /// A value that a server sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value {
-    /// Its first byte: what kind it is.
+    /// Its type: the first byte.
     pub kind: u8,
     /// The value as text, truncated to its logged length: `[a, b]`, `{k: v}`, `(a, b)`, `null`,
     /// `T`.
     pub text: Vec<u8>,
-    /// Only version 3 of the protocol has such values.
+    /// Whether its type exists only in version 3 of the protocol.
     pub version_3: bool,
-    /// Attributes before it, as text without brackets; truncated likewise.
+    /// Attributes before the value, as text without brackets; truncated likewise.
     pub attributes: Option<Vec<u8>>,
 }
 
 impl Value {
-    /// Whether it says that a command failed.
+    /// Whether it is an error reply.
     pub fn is_error(&self) -> bool {
         matches!(self.kind, b'-' | b'!')
     }
 
-    /// Whether it answers no command.
+    /// Whether it is a push message, which is not a reply to a command.
     pub fn is_push(&self) -> bool {
         self.kind == b'>'
     }
@@ -48,48 +48,48 @@ impl Value {
 enum NextElement {
     #[default]
     Kind,
-    /// A line by the kind of the value.
+    /// A line, whose meaning depends on the type of the value.
     Line,
     Boolean,
     Content(u64),
-    /// The end of content.
+    /// The line end after content.
     End,
 }
 
-/// A list that is being read.
+/// An aggregate that is being parsed.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     kind: u8,
-    /// Values still to come; a pair of a map is two.
+    /// Number of values that are missing; a pair of a map counts as two.
     left: u64,
     count: u64,
 }
 
-/// Reads values off a stream.
+/// Incremental parser of values.
 #[derive(Debug, Default)]
 pub struct Values {
     next: NextElement,
     kind: u8,
     line: Line,
     levels: Vec<Level>,
-    /// Number of values in lists of the current value.
+    /// Number of values in aggregates of the current value.
     elements: u64,
-    /// Attributes came, which belong to the value that follows.
-    described: bool,
+    /// Whether attributes were parsed that belong to the next value.
+    has_attributes: bool,
     value: Value,
 }
 
 impl Values {
-    /// Whether the begin of a value waits for its rest.
+    /// Whether a value has begun and is not complete.
     pub fn is_partial(&self) -> bool {
-        self.next != NextElement::Kind || self.described || !self.levels.is_empty()
+        self.next != NextElement::Kind || self.has_attributes || !self.levels.is_empty()
     }
 
-    /// The next value; takes it off `data`. `None` when it is not complete: then all of `data` is taken,
-    /// and the rest of the value is expected next.
+    /// Parses the next value and removes its bytes from `data`. `None` if it is incomplete: then
+    /// all of `data` is consumed, and the next call continues the value.
     ///
     /// # Errors
-    /// When the bytes are no value. Nothing more can be read then.
+    /// If the bytes are not a value. Nothing more can be parsed then.
     pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Value>, Malformed> {
         while let Some(&first) = data.first() {
             let complete = match self.next {
@@ -113,7 +113,7 @@ impl Values {
                         if left > 0 { NextElement::Content(left) } else { NextElement::End };
                     false
                 }
-                NextElement::Line | NextElement::End => match self.line.whole(data) {
+                NextElement::Line | NextElement::End => match self.line.take_complete(data) {
                     Some(line) => self.line_ended(line)?,
                     None if self.line.read(data)? => {
                         let mut line = std::mem::take(&mut self.line);
@@ -133,15 +133,15 @@ impl Values {
         Ok(None)
     }
 
-    /// The first byte of a value.
+    /// Begins a value with its first byte.
     fn begin(&mut self, kind: u8) -> Result<(), Malformed> {
-        let described = std::mem::take(&mut self.described);
+        let has_attributes = std::mem::take(&mut self.has_attributes);
         if self.levels.len() >= MAX_DEPTH {
             return Err("values are nested too deep");
         }
         self.next = match kind {
             b'#' => NextElement::Boolean,
-            b'|' if described => return Err("attributes of attributes"),
+            b'|' if has_attributes => return Err("attributes of attributes"),
             b'+' | b'-' | b':' | b',' | b'(' | b'_' | b'$' | b'!' | b'=' | b'*' | b'>' | b'~'
             | b'%' | b'|' => NextElement::Line,
             _ => return Err("value of no known kind"),
@@ -149,10 +149,10 @@ impl Values {
         self.kind = kind;
         if self.levels.is_empty() {
             self.value.kind = kind;
-            self.value.version_3 = described || is_of_version_3(kind);
+            self.value.version_3 = has_attributes || is_of_version_3(kind);
         }
-        // What separates it from the value before was written with its attributes.
-        if !described && let Some(level) = self.levels.last_mut() {
+        // The separator from the previous value was written with the attributes.
+        if !has_attributes && let Some(level) = self.levels.last_mut() {
             let (n, pairs) = (level.count, matches!(level.kind, b'%' | b'|'));
             level.count += 1;
             match n {
@@ -164,7 +164,8 @@ impl Values {
         Ok(())
     }
 
-    /// The line after the first byte, or what ends content. `true` when the outermost value is complete.
+    /// Ends the line after the first byte, or the content. Returns whether the outermost value is
+    /// complete.
     fn line_ended(&mut self, line: &[u8]) -> Result<bool, Malformed> {
         if self.next == NextElement::End {
             return Ok(self.end());
@@ -191,7 +192,7 @@ impl Values {
         Ok(false)
     }
 
-    /// A list of `count` values begins.
+    /// Begins an aggregate of `count` values.
     fn list(&mut self, count: i64) -> Result<bool, Malformed> {
         let count = match (count, self.kind) {
             (-1, b'*' | b'>') => 0,
@@ -213,7 +214,7 @@ impl Values {
         Ok(self.close())
     }
 
-    /// A value is complete. `true` when it is the outermost.
+    /// Ends a value. Returns whether the outermost value is complete.
     fn end(&mut self) -> bool {
         self.next = NextElement::Kind;
         match self.levels.last_mut() {
@@ -225,12 +226,12 @@ impl Values {
         }
     }
 
-    /// The last list is complete, and perhaps those around it.
+    /// Ends the innermost aggregate, and enclosing ones that are complete with it.
     fn close(&mut self) -> bool {
         self.next = NextElement::Kind;
         while let Some(level) = self.levels.pop() {
             if level.kind == b'|' {
-                self.described = true;
+                self.has_attributes = true;
                 return false;
             }
             self.write(brackets(level.kind)[1]);
@@ -247,20 +248,20 @@ impl Values {
         false
     }
 
-    /// Appends to the text, or to the attributes.
+    /// Appends to the text of the value, or to its attributes.
     fn write(&mut self, text: &[u8]) {
         if self.levels.first().is_some_and(|level| level.kind == b'|') {
             append(self.value.attributes.get_or_insert_default(), text);
             return;
         }
-        if self.value.text.len() < MAX_KEPT && !is_described(&self.levels) {
+        if self.value.text.len() < MAX_KEPT && !in_attribute(&self.levels) {
             append(&mut self.value.text, text);
         }
     }
 }
 
-/// Whether attributes are being parsed.
-fn is_described(levels: &[Level]) -> bool {
+/// Whether an attribute is being parsed.
+fn in_attribute(levels: &[Level]) -> bool {
     levels.iter().any(|l| l.kind == b'|')
 }
 

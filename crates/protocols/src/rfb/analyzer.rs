@@ -2,7 +2,7 @@ use gannet_base::Dir;
 
 use super::events::*;
 use super::message;
-use super::message::Due;
+use super::message::Expected;
 use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
@@ -11,121 +11,126 @@ use crate::support::BINPAC;
 use crate::support::Bytes;
 use crate::support::Frames;
 
-/// Longest message: a server's colours.
+/// Maximum length of a message, in bytes: a colour map of a server.
 const MAX_MESSAGE: usize = 6 + 6 * 65_535;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    due: [Due; 2],
-    /// The kind of the message that has begun: later messages do not change it.
-    begun: [Due; 2],
+    due: [Expected; 2],
+    /// The kind of each side's incomplete message: later messages of the other side do not change
+    /// it.
+    incomplete: [Expected; 2],
     frames: [Frames; 2],
     /// The client's minor version.
     minor: u32,
     rows: Rows,
-    /// The server sent its screen parameters: pixels follow.
-    shown: bool,
-    /// Bytes are missing, or nothing made sense.
-    lost: bool,
+    /// The server sent its screen parameters: pixels follow, which are not parsed.
+    has_screen: bool,
+    /// Bytes are missing, or the data was invalid: nothing more is parsed.
+    is_opaque: bool,
 }
 
-/// Why a message cannot be read: in words.
+/// Reason why a message is malformed.
 enum Malformed {
-    /// Nothing more is read.
+    /// Parsing stops.
     Stop(String),
-    /// Parsing continues nevertheless.
-    GoOn(String),
+    /// Parsing continues.
+    Continue(String),
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
-            due: [Due::Version; 2],
-            begun: [Due::Version; 2],
+            due: [Expected::Version; 2],
+            incomplete: [Expected::Version; 2],
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             minor: 0,
             rows: Rows::default(),
-            shown: false,
-            lost: false,
+            has_screen: false,
+            is_opaque: false,
         }
     }
 
-    fn set(&mut self, client: Due, server: Due) {
+    fn set(&mut self, client: Expected, server: Expected) {
         self.due = [client, server];
     }
 
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
-        let due = self.begun[from.index()];
+        let due = self.incomplete[from.index()];
         if let Some(text) = message::long_text(due, d) {
             return Err(Malformed::Stop(format!("&enforce violation : {text}")));
         }
         let code = || Bytes(d).u32().unwrap_or_default();
         let first = d.first().copied().unwrap_or_default();
         match due {
-            Due::Version => self.version(cx, from, d)?,
-            Due::SecurityType => {
+            Expected::Version => self.version(cx, from, d)?,
+            Expected::SecurityType => {
                 cx.report(&mut self.rows, |c| RfbAuthenticationType { c, authtype: code() });
                 match code() {
-                    0 => self.set(Due::ClientInit, Due::Failure),
-                    1 => self.set(Due::ClientInit, Due::ServerInit),
-                    2 => self.set(Due::Vnc, Due::Vnc),
-                    n => return Err(Malformed::GoOn(format!("invalid RFB security type {n}"))),
+                    0 => self.set(Expected::ClientInit, Expected::Failure),
+                    1 => self.set(Expected::ClientInit, Expected::ServerInit),
+                    2 => self.set(Expected::Vnc, Expected::Vnc),
+                    n => return Err(Malformed::Continue(format!("invalid RFB security type {n}"))),
                 }
             }
-            Due::SecurityTypes => {
-                self.due[1] = if first == 0 { Due::Failure } else { Due::Wait };
+            Expected::SecurityTypes => {
+                self.due[1] = if first == 0 { Expected::Failure } else { Expected::Nothing };
             }
-            Due::Selection => {
+            Expected::Selection => {
                 let authtype = first.into();
                 cx.report(&mut self.rows, |c| RfbAuthenticationType { c, authtype });
                 match first {
-                    1 if self.minor > 7 => self.set(Due::ClientInit, Due::Result),
-                    1 => self.set(Due::ClientInit, Due::ServerInit),
-                    2 => self.set(Due::Vnc, Due::Vnc),
-                    30 => self.set(Due::Wait, Due::AppleChallenge),
-                    n => return Err(Malformed::GoOn(format!("unknown RFB auth selection: {n}"))),
+                    1 if self.minor > 7 => self.set(Expected::ClientInit, Expected::Result),
+                    1 => self.set(Expected::ClientInit, Expected::ServerInit),
+                    2 => self.set(Expected::Vnc, Expected::Vnc),
+                    30 => self.set(Expected::Nothing, Expected::AppleChallenge),
+                    n => {
+                        return Err(Malformed::Continue(format!(
+                            "unknown RFB auth selection: {n}"
+                        )));
+                    }
                 }
             }
-            Due::Failure => self.due[1] = Due::ServerInit,
-            Due::Vnc if from.is_orig() => self.due[0] = Due::ClientInit,
-            Due::Vnc => self.set(Due::Vnc, Due::Result),
-            Due::AppleChallenge => {
+            Expected::Failure => self.due[1] = Expected::ServerInit,
+            Expected::Vnc if from.is_orig() => self.due[0] = Expected::ClientInit,
+            Expected::Vnc => self.set(Expected::Vnc, Expected::Result),
+            Expected::AppleChallenge => {
                 let n = Bytes(&d[2..]).u16().unwrap_or_default();
-                self.set(Due::AppleResponse(n), Due::Result);
+                self.set(Expected::AppleResponse(n), Expected::Result);
             }
-            Due::AppleResponse(_) => self.due[0] = Due::ClientInit,
-            Due::Result => {
+            Expected::AppleResponse(_) => self.due[0] = Expected::ClientInit,
+            Expected::Result => {
                 let result = code() == 0;
                 cx.raise(|c| RfbAuthResult { c, result: !result });
                 cx.report(&mut self.rows, |c| RfbAuthenticationResult { c, result });
                 match code() {
-                    0 => self.due[1] = Due::ServerInit,
-                    1 => self.due[1] = Due::Failure,
-                    n => return Err(Malformed::GoOn(format!("invalid RFB auth result: {n}"))),
+                    0 => self.due[1] = Expected::ServerInit,
+                    1 => self.due[1] = Expected::Failure,
+                    n => return Err(Malformed::Continue(format!("invalid RFB auth result: {n}"))),
                 }
             }
-            Due::ClientInit => {
-                self.due[0] = Due::Message;
+            Expected::ClientInit => {
+                self.due[0] = Expected::ClientMessage;
                 cx.report(&mut self.rows, |c| RfbShareFlag { c, flag: first != 0 });
             }
-            Due::ServerInit => {
-                self.shown = true;
-                self.due[1] = Due::Picture;
+            Expected::ServerInit => {
+                self.has_screen = true;
+                self.due[1] = Expected::ServerMessage;
                 if let Some((width, height, name)) = message::server_init(d) {
                     let rows = &mut self.rows;
                     cx.report(rows, |c| RfbServerParameters { c, name, width, height });
                 }
             }
-            Due::Message if matches!(first, 0 | 2..=6) => {}
-            Due::Message => {
+            Expected::ClientMessage if matches!(first, 0 | 2..=6) => {}
+            Expected::ClientMessage => {
                 let reason = format!("invalid index for case: ClientMessage: {first}");
                 return Err(Malformed::Stop(reason));
             }
-            Due::Picture => picture(first, d)?,
-            Due::Wait => {
-                let who = if from.is_orig() { "client" } else { "server" };
-                return Err(Malformed::Stop(format!("invalid data from RFB {who}")));
+            Expected::ServerMessage => server_message(first, d)?,
+            Expected::Nothing => {
+                let side = if from.is_orig() { "client" } else { "server" };
+                return Err(Malformed::Stop(format!("invalid data from RFB {side}")));
             }
         }
         Ok(())
@@ -140,22 +145,23 @@ impl Analyzer {
             Dir::Resp => cx.report(rows, |c| RfbServerVersion { c, major_version, minor_version }),
         }
         if from.is_orig() {
-            self.minor = message::number(minor);
+            self.minor = message::leading_number(minor);
             if self.minor >= 7 {
-                self.set(Due::Selection, Due::SecurityTypes);
+                self.set(Expected::Selection, Expected::SecurityTypes);
             } else {
-                self.set(Due::Wait, Due::SecurityType);
+                self.set(Expected::Nothing, Expected::SecurityType);
             }
             cx.confirm(Tag::Rfb);
         } else {
-            self.due[1] = Due::Wait;
+            self.due[1] = Expected::Nothing;
         }
         Ok(())
     }
 }
 
-/// A server's message behind its screen. Zeek's analyzer reads none that has pixels.
-fn picture(kind: u8, d: &[u8]) -> Result<(), Malformed> {
+/// Checks a server's message after the screen parameters. Zeek's analyzer supports none with
+/// pixels.
+fn server_message(kind: u8, d: &[u8]) -> Result<(), Malformed> {
     match kind {
         0 if d[2..] != [0, 0] => {
             let count = Bytes(&d[2..]).u16().unwrap_or_default();
@@ -169,28 +175,28 @@ fn picture(kind: u8, d: &[u8]) -> Result<(), Malformed> {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        // Of later data only the chunk with the screen parameters is parsed.
-        if self.shown && !from.is_orig() {
+        // Of later data of the server, only the chunk with the screen parameters is parsed.
+        if self.has_screen && !from.is_orig() {
             return;
         }
         let mut rest = data;
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
         loop {
-            if self.lost || cx.conn.is_partial() {
+            if self.is_opaque || cx.conn.is_partial() {
                 break;
             }
             if !frames.has_partial() {
-                self.begun[from.index()] = self.due[from.index()];
+                self.incomplete[from.index()] = self.due[from.index()];
             }
-            let due = self.begun[from.index()];
+            let due = self.incomplete[from.index()];
             let Some(d) = frames.next(&mut rest, |d| message::length(due, d)) else { break };
             match self.message(cx, from, d) {
                 Ok(()) => {}
-                Err(Malformed::GoOn(reason)) => cx.violation(Tag::Rfb, &reason, &[]),
+                Err(Malformed::Continue(reason)) => cx.violation(Tag::Rfb, &reason, &[]),
                 Err(Malformed::Stop(why)) => {
                     cx.violation(Tag::Rfb, &format!("{BINPAC}{why}"), &[]);
-                    self.lost = true;
+                    self.is_opaque = true;
                 }
             }
         }
@@ -198,7 +204,7 @@ impl Analyze for Analyzer {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        self.lost = true;
+        self.is_opaque = true;
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
@@ -253,10 +259,10 @@ mod tests {
 
     #[test]
     fn what_comes_along_with_the_screen() {
-        let told = |more: &[u8]| {
+        let reported = |more: &[u8]| {
             let mut h = Harness::new(Proto::Tcp, 5900);
             let mut a = Analyzer::new(&mut h.cx());
-            a.due[1] = Due::ServerInit;
+            a.due[1] = Expected::ServerInit;
             let mut screen = [0; 28].to_vec();
             screen[23] = 4;
             screen.extend_from_slice(more);
@@ -266,15 +272,18 @@ mod tests {
             assert_eq!(h.rows("rfb")[0]["desktop_name"], r"\x00\x00\x00\x00");
             h.violated(Tag::Rfb)
         };
-        assert!(!told(b"") && !told(b"p") && !told(b"\x02\x02\x03\0\0\0\0\0\0\x01a\x02"));
-        assert!(!told(b"\0\0\0\0") && !told(b"\x01\0\0\0\0\x01rrggbb"));
-        assert!(told(b"pixels") && told(b"\0\0\0\x01"));
+        assert!(
+            !reported(b"") && !reported(b"p") && !reported(b"\x02\x02\x03\0\0\0\0\0\0\x01a\x02")
+        );
+        assert!(!reported(b"\0\0\0\0") && !reported(b"\x01\0\0\0\0\x01rrggbb"));
+        assert!(reported(b"pixels") && reported(b"\0\0\0\x01"));
     }
 
     #[test]
     fn a_message_that_has_begun_stays_what_it_is() {
         let (o, r) = (Dir::Orig, Dir::Resp);
-        // The server refuses, and goes on to its screen; then the client chooses a way.
+        // The server refuses, and continues with its screen; then the client chooses a security
+        // type.
         let mut h = run(&[
             (r, b"RFB 003.008\n"),
             (o, b"RFB 003.008\n"),
@@ -287,14 +296,14 @@ mod tests {
         assert_eq!(h.violations(), [(Tag::Rfb, long)]);
         h.listen("rfb_auth");
         let mut a = Analyzer::new(&mut h.cx());
-        a.due[1] = Due::Result;
+        a.due[1] = Expected::Result;
         a.stream(&mut h.cx(), r, b"\0\0\0\x01");
         let events = h.events();
         assert!(events[0].starts_with("rfb_auth_result"), "{events:?}");
         assert_eq!(events.len(), 2);
-        // A reason that is too long ends the analysis before it has arrived.
+        // A reason whose length is too large ends the analysis before the reason arrives.
         a.stream(&mut h.cx(), r, b"\xff\0\0\0");
-        assert!(a.lost);
+        assert!(a.is_opaque);
     }
 
     #[test]
@@ -309,13 +318,14 @@ mod tests {
     fn messages_that_are_not_known() {
         let mut h = Harness::new(Proto::Tcp, 5900);
         let mut a = Analyzer::new(&mut h.cx());
-        a.due = [Due::Message, Due::Failure];
+        a.due = [Expected::ClientMessage, Expected::Failure];
         a.stream(&mut h.cx(), Dir::Orig, b"\x96\0");
-        a.lost = false;
+        a.is_opaque = false;
         a.stream(&mut h.cx(), Dir::Orig, b"\x06\0\0\0\0\x01\0\0");
         a.stream(&mut h.cx(), Dir::Orig, &[0; 65_536]);
-        let told: Vec<_> = h.violations().into_iter().map(|(_, r)| r.replace(BINPAC, "")).collect();
+        let reported: Vec<_> =
+            h.violations().into_iter().map(|(_, r)| r.replace(BINPAC, "")).collect();
         let long = "&enforce violation : ClientCutText:len";
-        assert_eq!(told, ["invalid index for case: ClientMessage: 150", long]);
+        assert_eq!(reported, ["invalid index for case: ClientMessage: 150", long]);
     }
 }

@@ -25,11 +25,11 @@ gannet_event::events! {
         minor_version: &'a [u8] = "minor_version",
     }
 
-    /// The way to authenticate is settled.
+    /// The authentication method was chosen.
     pub struct RfbAuthenticationType = "rfb_authentication_type" {
         /// The connection.
         c: Connection = "c",
-        /// Its number.
+        /// Number of the security type.
         authtype: u32 = "authtype",
     }
 
@@ -41,7 +41,7 @@ gannet_event::events! {
         result: bool = "result",
     }
 
-    /// Authentication ended: the opposite of `rfb_authentication_result`, as Zeek has it.
+    /// Authentication ended: the opposite of `rfb_authentication_result`, as in Zeek.
     pub struct RfbAuthResult = "rfb_auth_result", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -49,7 +49,7 @@ gannet_event::events! {
         result: bool = "result",
     }
 
-    /// The client asks for a session.
+    /// The client requests a session.
     pub struct RfbShareFlag = "rfb_share_flag" {
         /// The connection.
         c: Connection = "c",
@@ -57,15 +57,15 @@ gannet_event::events! {
         flag: bool = "flag",
     }
 
-    /// The server describes its screen.
+    /// The server sends its screen parameters.
     pub struct RfbServerParameters<'a> = "rfb_server_parameters" {
         /// The connection.
         c: Connection = "c",
-        /// Its name.
+        /// Name of the desktop.
         name: &'a [u8] = "name",
-        /// Its width.
+        /// Width in pixels.
         width: u16 = "width",
-        /// Its height.
+        /// Height in pixels.
         height: u16 = "height",
     }
 }

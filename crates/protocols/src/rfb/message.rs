@@ -1,59 +1,59 @@
-//! Messages by the state of the dialogue.
+//! Messages, by the state of the handshake.
 
 use crate::support::Bytes;
 
-/// Longest text.
+/// Maximum length of a text, in bytes.
 pub const MAX_TEXT: u32 = 65_536;
 
-/// The next message of a side.
+/// The next message that is expected of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// Its version.
+pub enum Expected {
+    /// ProtocolVersion.
     Version,
-    /// The server's way to authenticate (3.3).
+    /// The server's security type (version 3.3).
     SecurityType,
-    /// The server's ways to authenticate (3.7).
+    /// The server's list of security types (version 3.7).
     SecurityTypes,
-    /// The client's choice among them.
+    /// The client's choice of a security type.
     Selection,
-    /// Why the server refuses.
+    /// The server's reason for a failure.
     Failure,
-    /// Sixteen bytes of challenge or response.
+    /// VNC authentication: sixteen bytes of challenge or response.
     Vnc,
-    /// Challenge of Apple's way: generator, length of keys, then two.
+    /// Apple's challenge: generator, key length, then two keys.
     AppleChallenge,
-    /// Its response: two keys of this length.
+    /// Apple's response: two keys of this length.
     AppleResponse(u16),
-    /// Whether authentication succeeded.
+    /// SecurityResult.
     Result,
-    /// The client's wish to share.
+    /// ClientInit: whether the desktop is shared.
     ClientInit,
-    /// The server's screen.
+    /// ServerInit: the screen parameters.
     ServerInit,
-    /// A client's message.
-    Message,
-    /// A server's message.
-    Picture,
-    /// Nothing: it is the other's turn.
-    Wait,
+    /// A client's message after the handshake.
+    ClientMessage,
+    /// A server's message after the handshake.
+    ServerMessage,
+    /// No message: the other side is expected to send.
+    Nothing,
 }
 
-/// How long the message due is; how much is needed to tell.
-pub fn length(due: Due, d: &[u8]) -> usize {
+/// Length of the expected message, or the number of bytes needed to determine it.
+pub fn length(due: Expected, d: &[u8]) -> usize {
     let at = |n: usize| Bytes(d.get(n..).unwrap_or_default());
-    // A text that is too long is a fault as soon as its length has arrived.
+    // A length that is too large is reported as soon as it is complete.
     let text = |n: usize| at(n).u32().filter(|n| *n < MAX_TEXT).map_or(0, |len| len as usize);
     match due {
-        Due::Version => 12,
-        Due::SecurityType | Due::Result => 4,
-        Due::SecurityTypes => 1 + d.first().map_or(0, |n| usize::from(*n)),
-        Due::Selection | Due::ClientInit | Due::Wait => 1,
-        Due::Failure => 4 + text(0),
-        Due::Vnc => 16,
-        Due::AppleChallenge => 4 + 2 * at(2).u16().map_or(0, usize::from),
-        Due::AppleResponse(n) => (2 * usize::from(n)).max(1),
-        Due::ServerInit => 24 + text(20),
-        Due::Message => match d.first() {
+        Expected::Version => 12,
+        Expected::SecurityType | Expected::Result => 4,
+        Expected::SecurityTypes => 1 + d.first().map_or(0, |n| usize::from(*n)),
+        Expected::Selection | Expected::ClientInit | Expected::Nothing => 1,
+        Expected::Failure => 4 + text(0),
+        Expected::Vnc => 16,
+        Expected::AppleChallenge => 4 + 2 * at(2).u16().map_or(0, usize::from),
+        Expected::AppleResponse(n) => (2 * usize::from(n)).max(1),
+        Expected::ServerInit => 24 + text(20),
+        Expected::ClientMessage => match d.first() {
             Some(0) => 20,
             Some(2) => 4 + 4 * at(2).u16().map_or(0, usize::from),
             Some(3) => 10,
@@ -62,7 +62,7 @@ pub fn length(due: Due, d: &[u8]) -> usize {
             Some(6) => 8 + text(4),
             _ => 1,
         },
-        Due::Picture => match d.first() {
+        Expected::ServerMessage => match d.first() {
             Some(0) => 4,
             Some(1) => 6 + 6 * at(4).u16().map_or(0, usize::from),
             Some(2) | None => 1,
@@ -80,28 +80,28 @@ pub fn version(d: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((major, b.take(3)?))
 }
 
-/// The number that digits begin with, behind blanks.
-pub fn number(d: &[u8]) -> u32 {
+/// The number in the digits at the start of `d`, after spaces.
+pub fn leading_number(d: &[u8]) -> u32 {
     d.iter()
         .skip_while(|b| **b == b' ')
         .map_while(|b| b.is_ascii_digit().then(|| u32::from(b - b'0')))
         .fold(0, |n, digit| 10 * n + digit)
 }
 
-/// A text of the message that is beyond the limit, by the name Zeek has for its length.
-pub fn long_text(due: Due, d: &[u8]) -> Option<&'static str> {
+/// Zeek's name of the length field, if the message contains a text that is too long.
+pub fn long_text(due: Expected, d: &[u8]) -> Option<&'static str> {
     let (at, name) = match due {
-        Due::Failure => (0, "RFBFailReasonString:len"),
-        Due::ServerInit => (20, "RFBServerInit:len"),
-        Due::Message if d.first() == Some(&6) => (4, "ClientCutText:len"),
-        Due::Picture if d.first() == Some(&3) => (4, "ServerCutText:len"),
+        Expected::Failure => (0, "RFBFailReasonString:len"),
+        Expected::ServerInit => (20, "RFBServerInit:len"),
+        Expected::ClientMessage if d.first() == Some(&6) => (4, "ClientCutText:len"),
+        Expected::ServerMessage if d.first() == Some(&3) => (4, "ServerCutText:len"),
         _ => return None,
     };
     let length = Bytes(d.get(at..).unwrap_or_default()).u32();
     length.is_none_or(|n| n >= MAX_TEXT).then_some(name)
 }
 
-/// The server's screen: width, height, name.
+/// Parses the screen parameters: width, height, name.
 pub fn server_init(d: &[u8]) -> Option<(u16, u16, &[u8])> {
     let mut b = Bytes(d);
     Some((b.u16()?, b.u16()?, b.0.get(20..)?))
@@ -113,22 +113,25 @@ mod tests {
 
     #[test]
     fn lengths() {
-        assert_eq!(length(Due::SecurityTypes, b"\x02\x01\x02"), 3);
-        assert_eq!(length(Due::Failure, b"\0\0"), 4);
-        assert_eq!(length(Due::Failure, b"\0\0\0\x05"), 9);
-        assert_eq!(length(Due::Failure, b"\0\0\xff\xff"), 4 + 65_535);
-        assert_eq!(length(Due::Failure, b"\xff\0\0\x05"), 4);
-        let long = long_text(Due::Failure, b"\xff\0\0\x05");
+        assert_eq!(length(Expected::SecurityTypes, b"\x02\x01\x02"), 3);
+        assert_eq!(length(Expected::Failure, b"\0\0"), 4);
+        assert_eq!(length(Expected::Failure, b"\0\0\0\x05"), 9);
+        assert_eq!(length(Expected::Failure, b"\0\0\xff\xff"), 4 + 65_535);
+        assert_eq!(length(Expected::Failure, b"\xff\0\0\x05"), 4);
+        let long = long_text(Expected::Failure, b"\xff\0\0\x05");
         assert_eq!(long, Some("RFBFailReasonString:len"));
-        assert_eq!(length(Due::Message, b"\x02\0\0\x03"), 16);
-        assert_eq!(length(Due::Message, b"\x06\0\0\0\0\0\0\x03"), 11);
-        assert_eq!(length(Due::AppleChallenge, b"\0\x02\0\x80"), 260);
+        assert_eq!(length(Expected::ClientMessage, b"\x02\0\0\x03"), 16);
+        assert_eq!(length(Expected::ClientMessage, b"\x06\0\0\0\0\0\0\x03"), 11);
+        assert_eq!(length(Expected::AppleChallenge, b"\0\x02\0\x80"), 260);
     }
 
     #[test]
     fn versions() {
         assert_eq!(version(b"RFB 003.008\n"), Some((&b"003"[..], &b"008"[..])));
         assert_eq!(version(b"RFB 003,008\n"), None);
-        assert_eq!((number(b"008"), number(b"889"), number(b"x")), (8, 889, 0));
+        assert_eq!(
+            (leading_number(b"008"), leading_number(b"889"), leading_number(b"x")),
+            (8, 889, 0)
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! RFB, the protocol of VNC (RFC 6143, and Apple's authentication).
 //!
 //! Both sides send their versions, agree on an authentication method, authenticate, and send the
-//! screen parameters. `analyzer.rs` keeps the state of both sides, [`message`] returns the length
-//! of the expected message. After that only the client's messages are parsed, not the server's
+//! screen parameters. `analyzer.rs` keeps the state of both sides; [`message`] returns the length
+//! of the expected message. Afterwards only the client's messages are parsed, not the server's
 //! pixels. The client's version confirms the protocol.
 
 mod analyzer;
@@ -20,7 +20,7 @@ use crate::descriptor::Log;
 use crate::detect::Class;
 use crate::detect::TcpRule;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         tcp_rules: &[TcpRule::sides(Class::of(b"R"), Class::of(b"R"), |s| {

@@ -4,16 +4,16 @@ use gannet_base::Uid;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
-    /// One row for each remote desktop.
+    /// One row for each remote desktop connection.
     pub struct RfbRow<'a> = "rfb" {
         /// Time of the first version message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// The client's major version.
         client_major_version: Option<&'a [u8]> = "client_major_version",
@@ -29,16 +29,16 @@ gannet_log::row! {
         auth: Option<bool> = "auth",
         /// Whether the desktop is shared.
         share_flag: Option<bool> = "share_flag",
-        /// The screen's name.
+        /// Name of the desktop.
         desktop_name: Option<&'a [u8]> = "desktop_name",
-        /// Its width in pixels.
+        /// Width of the desktop in pixels.
         width: Option<u16> = "width",
-        /// Its height in pixels.
+        /// Height of the desktop in pixels.
         height: Option<u16> = "height",
     }
 }
 
-/// The row of a connection.
+/// The row of a connection, once it has begun.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
@@ -47,7 +47,7 @@ impl Rows {
         self.0.get_or_insert_with(|| Session::new(cx.now))
     }
 
-    /// Writes the row unless it was.
+    /// Writes the row, unless it was written.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = &mut self.0 {
             session.write(cx);
@@ -55,57 +55,57 @@ impl Rows {
     }
 }
 
-impl Hear<RfbClientVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbClientVersion<'_>) {
+impl OnEvent<RfbClientVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbClientVersion<'_>) {
         let version = (event.major_version.to_vec(), event.minor_version.to_vec());
         self.session(cx).client = Some(version);
     }
 }
 
-impl Hear<RfbServerVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbServerVersion<'_>) {
+impl OnEvent<RfbServerVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbServerVersion<'_>) {
         let version = (event.major_version.to_vec(), event.minor_version.to_vec());
         self.session(cx).server = Some(version);
     }
 }
 
-impl Hear<RfbAuthenticationType> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbAuthenticationType) {
+impl OnEvent<RfbAuthenticationType> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbAuthenticationType) {
         self.session(cx).method = Some(event.authtype);
     }
 }
 
-impl Hear<RfbAuthenticationResult> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &RfbAuthenticationResult) {
+impl OnEvent<RfbAuthenticationResult> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &RfbAuthenticationResult) {
         if let Some(session) = &mut self.0 {
             session.auth = Some(event.result);
         }
     }
 }
 
-impl Hear<RfbShareFlag> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &RfbShareFlag) {
+impl OnEvent<RfbShareFlag> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &RfbShareFlag) {
         if let Some(session) = &mut self.0 {
             session.share = Some(event.flag);
         }
     }
 }
 
-impl Hear<RfbServerParameters<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &RfbServerParameters<'_>) {
+impl OnEvent<RfbServerParameters<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &RfbServerParameters<'_>) {
         let session = self.session(cx);
         session.screen = Some((event.width, event.height, event.name.to_vec()));
         session.write(cx);
     }
 }
 
-/// The data of a row.
+/// The fields of a row.
 #[derive(Debug)]
 struct Session {
     ts: Time,
     /// Major and minor version of the client.
     client: Option<(Vec<u8>, Vec<u8>)>,
-    /// The same of the server.
+    /// Major and minor version of the server.
     server: Option<(Vec<u8>, Vec<u8>)>,
     method: Option<u32>,
     auth: Option<bool>,
@@ -152,7 +152,7 @@ impl Session {
     }
 }
 
-/// A way to authenticate, in words (RFC 6143 section 8.1.2 and its registry).
+/// Name of a security type (RFC 6143 section 8.1.2 and its registry).
 fn method(code: u32) -> &'static str {
     match code {
         0 => "Invalid",

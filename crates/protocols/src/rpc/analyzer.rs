@@ -17,69 +17,71 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// Seconds that a connection of datagrams has, as in Zeek: a further datagram begins another one.
+/// Lifetime of a datagram connection in seconds, as in Zeek: a later datagram begins another
+/// connection.
 const UDP_SECONDS: u16 = 24;
 
-/// Calls without a reply, where scripts do not say how many.
+/// Maximum number of calls without a reply, unless scripts set another limit.
 const MAX_CALLS: u64 = 1_000;
 
-/// A program of RPC: what it reads of its calls and replies.
+/// A program of RPC: parses the arguments of its calls and the results of its replies.
 pub trait Program {
-    /// Its analyzer.
+    /// Tag of its analyzer.
     const TAG: Tag;
 
-    /// Arguments of a call.
+    /// Parsed arguments of a call.
     type Args;
 
-    /// Reads the arguments of a call; `None` if they are malformed. Bytes behind them are reported.
+    /// Parses the arguments of a call; `None` if they are malformed. Trailing bytes are reported.
     fn call(cx: &mut Context<'_>, call: &Call, x: &mut Xdr<'_>) -> Option<Self::Args>;
 
-    /// Reads the results of a call, where a reply has them, and raises the events of both. Returns whether they were whole.
+    /// Parses the results of a call, if the reply has any, and raises the events of both. Returns
+    /// whether the results were complete.
     fn reply(
         cx: &mut Context<'_>,
         call: &Call,
         args: Self::Args,
-        reply: &Replied,
+        reply: &ReplyInfo,
         x: &mut Xdr<'_>,
     ) -> bool;
 }
 
-/// A reply, or that there is none.
+/// A reply, or its absence ([`Status::Timeout`]).
 #[derive(Clone, Copy, Debug)]
-pub struct Replied {
-    /// What it says of the call.
+pub struct ReplyInfo {
+    /// Outcome of the call.
     pub status: Status,
-    /// When its first byte was seen.
+    /// Time of its first byte.
     pub start: Time,
-    /// When its last byte was seen.
+    /// Time of its last byte.
     pub last: Time,
-    /// Bytes behind transaction and kind.
+    /// Number of bytes after transaction identifier and message type.
     pub len: usize,
 }
 
-/// A call without a reply; without arguments if they were malformed.
-struct Waiting<A> {
+/// A call without a reply. `args` is `None` if the arguments were malformed.
+struct PendingCall<A> {
     call: Call,
     args: Option<A>,
 }
 
 /// The analyzer of one connection.
 pub struct Analyzer<P: Program> {
-    calls: BTreeMap<u32, Waiting<P::Args>>,
+    calls: BTreeMap<u32, PendingCall<P::Args>>,
     sides: [Records; 2],
     /// Padding was missing: as in Zeek, nothing more is read.
     is_over: bool,
 }
 
-/// A message that is not read to its end, because it is cut or malformed.
+/// A message that is not parsed to its end, because it is truncated or malformed.
 struct Partial;
 
 impl<P: Program> Analyzer<P> {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
             let seconds = cx.env.setting("rpc_timeout", UDP_SECONDS.into());
-            // The connection ends when it is looked at for the first time.
+            // The connection ends at its first idle check.
             cx.conn.set_timeout(0);
             cx.conn.check_every = u16::try_from(seconds).unwrap_or(u16::MAX).max(1);
         }
@@ -90,7 +92,7 @@ impl<P: Program> Analyzer<P> {
         cx.weird(name, "", Some(P::TAG.name()));
     }
 
-    /// A message whose first byte was seen at `start`.
+    /// Parses a message whose first byte was seen at `start`.
     fn message(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,9 +130,9 @@ impl<P: Program> Analyzer<P> {
         if !from.is_orig() {
             Self::weird(cx, "responder_RPC_call");
         }
-        if let Some(Waiting { call, .. }) = self.calls.get_mut(&xid) {
-            // It is repeated.
-            if !call.is(x.rest()) {
+        if let Some(PendingCall { call, .. }) = self.calls.get_mut(&xid) {
+            // The call is a retransmission.
+            if !call.has_bytes(x.rest()) {
                 Self::weird(cx, "RPC_rexmit_inconsistency");
             }
             (call.start, call.last) = (start, cx.now);
@@ -145,16 +147,16 @@ impl<P: Program> Analyzer<P> {
                 Self::weird(cx, "bad_RPC");
                 return Err(Partial);
             };
-            let most = cx.env.setting("rpc_max_pending_calls", MAX_CALLS);
-            if most > 0 && self.calls.len() as u64 >= most {
+            let limit = cx.env.setting("rpc_max_pending_calls", MAX_CALLS);
+            if limit > 0 && self.calls.len() as u64 >= limit {
                 Self::weird(cx, "RPC_pending_calls_discarded");
                 cx.raise(|c| RpcDiscardedPendingCalls { c });
                 self.calls.clear();
             }
-            self.calls.insert(xid, Waiting { call, args: None });
+            self.calls.insert(xid, PendingCall { call, args: None });
             cx.conn.note_table(self.calls.len());
         }
-        let Some(Waiting { call, args }) = self.calls.get_mut(&xid) else { return Ok(()) };
+        let Some(PendingCall { call, args }) = self.calls.get_mut(&xid) else { return Ok(()) };
         let (prog, ver, proc, call_len) = (call.prog, call.vers, call.proc, call.len as u64);
         cx.raise(|c| RpcCall { c, xid, prog, ver, proc, call_len });
         match P::call(cx, call, x) {
@@ -180,20 +182,20 @@ impl<P: Program> Analyzer<P> {
             Self::weird(cx, "originator_RPC_reply");
         }
         let len = x.rest().len();
-        let Reply { status, is_strange } = Reply::parse(x).ok_or(Partial)?;
-        if is_strange {
+        let Reply { status, is_unknown } = Reply::parse(x).ok_or(Partial)?;
+        if is_unknown {
             Self::weird(cx, "bad_RPC");
         }
         let reply_len = length(x);
         cx.raise(|c| RpcReply { c, xid, status, reply_len });
-        let Some(Waiting { call, args }) = self.calls.remove(&xid) else {
+        let Some(PendingCall { call, args }) = self.calls.remove(&xid) else {
             Self::weird(cx, "unpaired_RPC_response");
             x.skip_rest();
             return Ok(());
         };
         match args {
             Some(args) => {
-                let reply = Replied { status, start, last: cx.now, len };
+                let reply = ReplyInfo { status, start, last: cx.now, len };
                 if !P::reply(cx, &call, args, &reply, x) {
                     Self::weird(cx, "bad_RPC");
                 }
@@ -215,7 +217,7 @@ impl<P: Program> Analyzer<P> {
     }
 
     fn segment(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
-        // Messages of a connection whose begin was not seen may begin anywhere.
+        // On a connection whose beginning was not seen, messages may begin anywhere.
         let is_established =
             || cx.env.logs.events.transport().states[from.index()] == State::Established as u8;
         let mut records = std::mem::take(&mut self.sides[from.index()]);
@@ -237,12 +239,12 @@ impl<P: Program> Analyzer<P> {
     }
 }
 
-/// The remaining bytes of a message, for an event.
+/// Number of remaining bytes of a message.
 fn length(x: &Xdr<'_>) -> u64 {
     u64::try_from(x.left()).unwrap_or_default()
 }
 
-/// A call and how it went.
+/// Raises the event of a call and its outcome.
 fn dialogue(cx: &mut Context<'_>, call: &Call, status: Status, reply_len: u64) {
     let (prog, ver, proc) = (call.prog, call.vers, call.proc);
     let (start_time, call_len) = (call.start, call.len as u64);
@@ -271,13 +273,13 @@ impl<P: Program> Analyze for Analyzer<P> {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        // The time of the packet whose timers end the connection, as in Zeek.
+        // Time of the packet that advanced the timers to the end of the connection, as in Zeek.
         let (status, now) = (Status::Timeout, cx.now.max(cx.env.logs.time()));
-        for (_, Waiting { call, args }) in std::mem::take(&mut self.calls) {
+        for (_, PendingCall { call, args }) in std::mem::take(&mut self.calls) {
             dialogue(cx, &call, status, 0);
             let Some(args) = args else { continue };
-            let none = Replied { status, start: now, last: now, len: 0 };
-            if !P::reply(cx, &call, args, &none, &mut Xdr::nothing()) {
+            let none = ReplyInfo { status, start: now, last: now, len: 0 };
+            if !P::reply(cx, &call, args, &none, &mut Xdr::empty()) {
                 Self::weird(cx, "bad_RPC");
             }
         }

@@ -13,11 +13,11 @@ use super::portmap::types::PortRequest;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Portmapper);
 
-    /// A call of any program. It is raised once more when the call is repeated.
+    /// A call of any program. It is raised again if the call is repeated.
     pub struct RpcCall = "rpc_call", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Transaction.
+        /// Transaction identifier.
         xid: u32 = "xid",
         /// Program.
         prog: u32 = "prog",
@@ -25,7 +25,7 @@ gannet_event::events! {
         ver: u32 = "ver",
         /// Procedure.
         proc: u32 = "proc",
-        /// Bytes behind transaction and kind.
+        /// Number of bytes after transaction identifier and message type.
         call_len: u64 = "call_len",
     }
 
@@ -33,15 +33,15 @@ gannet_event::events! {
     pub struct RpcReply = "rpc_reply", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Transaction.
+        /// Transaction identifier.
         xid: u32 = "xid",
-        /// What it says of the call.
+        /// Outcome of the call.
         status: Status = "status",
-        /// Bytes of the results.
+        /// Number of bytes of the results.
         reply_len: u64 = "reply_len",
     }
 
-    /// A call and its reply, or a call that has none when the connection ends.
+    /// A call and its reply, or a call without a reply at the end of the connection.
     pub struct RpcDialogue = "rpc_dialogue", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -51,13 +51,13 @@ gannet_event::events! {
         ver: u32 = "ver",
         /// Procedure.
         proc: u32 = "proc",
-        /// What the reply says of the call.
+        /// Outcome of the call.
         status: Status = "status",
-        /// When the call was seen.
+        /// Time of the call.
         start_time: Time = "start_time",
-        /// Bytes of the call behind transaction and kind.
+        /// Number of bytes of the call after transaction identifier and message type.
         call_len: u64 = "call_len",
-        /// Bytes of the results that were not read.
+        /// Number of bytes of the results that were not parsed.
         reply_len: u64 = "reply_len",
     }
 
@@ -73,7 +73,7 @@ gannet_event::events! {
         r: Connection = "r",
     }
 
-    /// The portmapper was asked to add a mapping.
+    /// The portmapper received a call to add a mapping.
     pub struct PmRequestSet = "pm_request_set", opt_in {
         /// The connection.
         r: Connection = "r",
@@ -83,7 +83,7 @@ gannet_event::events! {
         success: bool = "success",
     }
 
-    /// The portmapper was asked to remove a mapping.
+    /// The portmapper received a call to remove a mapping.
     pub struct PmRequestUnset = "pm_request_unset", opt_in {
         /// The connection.
         r: Connection = "r",
@@ -93,7 +93,7 @@ gannet_event::events! {
         success: bool = "success",
     }
 
-    /// The portmapper named the port of a program.
+    /// The portmapper returned the port of a program.
     pub struct PmRequestGetport = "pm_request_getport", opt_in {
         /// The connection.
         r: Connection = "r",
@@ -121,63 +121,63 @@ gannet_event::events! {
         p: Port = "p",
     }
 
-    /// A call without arguments that the portmapper did not carry out.
+    /// A call without arguments that the portmapper did not execute.
     pub struct PmAttemptNull = "pm_attempt_null", opt_in {
         /// The connection.
         r: Connection = "r",
-        /// Why not.
+        /// Reason.
         status: Status = "status",
     }
 
-    /// A call to add a mapping that the portmapper did not carry out.
+    /// A call to add a mapping that the portmapper did not execute.
     pub struct PmAttemptSet = "pm_attempt_set", opt_in {
         /// The connection.
         r: Connection = "r",
-        /// Why not.
+        /// Reason.
         status: Status = "status",
         /// The mapping.
         m: Mapping = "m",
     }
 
-    /// A call to remove a mapping that the portmapper did not carry out.
+    /// A call to remove a mapping that the portmapper did not execute.
     pub struct PmAttemptUnset = "pm_attempt_unset", opt_in {
         /// The connection.
         r: Connection = "r",
-        /// Why not.
+        /// Reason.
         status: Status = "status",
         /// The mapping.
         m: Mapping = "m",
     }
 
-    /// A question for the port of a program that the portmapper did not answer.
+    /// A query for the port of a program that the portmapper did not answer.
     pub struct PmAttemptGetport = "pm_attempt_getport", opt_in {
         /// The connection.
         r: Connection = "r",
-        /// Why not.
+        /// Reason.
         status: Status = "status",
         /// The program.
         pr: PortRequest = "pr",
     }
 
-    /// A question for all mappings that the portmapper did not answer.
+    /// A query for all mappings that the portmapper did not answer.
     pub struct PmAttemptDump = "pm_attempt_dump", opt_in {
         /// The connection.
         r: Connection = "r",
-        /// Why not.
+        /// Reason.
         status: Status = "status",
     }
 
-    /// A call for another program that the portmapper did not carry out.
+    /// A call for another program that the portmapper did not execute.
     pub struct PmAttemptCallit = "pm_attempt_callit", opt_in {
         /// The connection.
         r: Connection = "r",
-        /// Why not.
+        /// Reason.
         status: Status = "status",
         /// The call.
         call: CallIt = "call",
     }
 
-    /// A port is greater than ports can be. It counts as 0.
+    /// A port exceeds the range of ports. It counts as 0.
     pub struct PmBadPort = "pm_bad_port", opt_in {
         /// The connection.
         r: Connection = "r",

@@ -7,18 +7,18 @@ use gannet_dict::KeyedHash;
 
 use super::xdr::Xdr;
 
-/// What a reply says of the call, with [`Timeout`](Self::Timeout) for none.
+/// Outcome of a call according to its reply, or [`Timeout`](Self::Timeout) without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It was carried out.
+    /// The call was executed.
     Success,
     /// The server does not have the program.
     ProgUnavail,
-    /// It does not have this version of the program.
+    /// The server does not have this version of the program.
     ProgMismatch,
     /// The program does not have the procedure.
     ProcUnavail,
-    /// The server cannot read the arguments.
+    /// The server cannot decode the arguments.
     GarbageArgs,
     /// The server failed.
     SystemErr,
@@ -28,7 +28,7 @@ pub enum Status {
     VersMismatch,
     /// The server does not accept the credential.
     AuthError,
-    /// Something else.
+    /// Any other outcome.
     UnknownError,
 }
 
@@ -45,22 +45,22 @@ gannet_event::enumeration!(Status = "rpc_status", |status| match status {
     Self::UnknownError => "RPC_UNKNOWN_ERROR",
 });
 
-/// The kind of a call.
+/// Message type of a call.
 pub(super) const CALL: u32 = 0;
-/// The kind of a reply.
+/// Message type of a reply.
 pub(super) const REPLY: u32 = 1;
 
-/// A credential of UNIX (RFC 5531 appendix A).
+/// Flavor of a UNIX credential (RFC 5531 appendix A).
 const AUTH_UNIX: u32 = 1;
-/// Most bytes of its machine's name.
+/// Maximum length of the machine name in it, in bytes.
 const MAX_MACHINE: u32 = 255;
-/// Most groups that are read.
+/// Maximum number of groups in it that are parsed.
 const MAX_GROUPS: u32 = 64;
 
 /// The header of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Transaction.
+    /// Transaction identifier.
     pub xid: u32,
     /// Program.
     pub prog: u32,
@@ -68,43 +68,44 @@ pub struct Call {
     pub vers: u32,
     /// Procedure.
     pub proc: u32,
-    /// Who calls.
+    /// The caller's credential.
     pub cred: Credential,
-    /// When its first byte was seen.
+    /// Time of its first byte.
     pub start: Time,
-    /// When its last byte was seen.
+    /// Time of its last byte.
     pub last: Time,
-    /// Bytes behind transaction and kind.
+    /// Number of bytes after transaction identifier and message type.
     pub len: usize,
-    /// Bytes of these before the arguments.
+    /// Number of those bytes that precede the arguments.
     pub header: i64,
     digest: u64,
 }
 
-/// Who calls, as far as the credential says it.
+/// The caller, as far as the credential contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credential {
-    /// A number of the caller's choice.
+    /// An arbitrary identifier that the caller chose.
     pub stamp: u32,
     /// Name of the caller's machine.
     pub machine: Vec<u8>,
-    /// The caller's user.
+    /// The caller's user ID.
     pub uid: u32,
-    /// The caller's group.
+    /// The caller's group ID.
     pub gid: u32,
-    /// Other groups of the caller.
+    /// Further group IDs of the caller.
     pub groups: Vec<u32>,
 }
 
 impl Credential {
-    /// The groups as Zeek reports them: those from 2^31 on as negative numbers of 64 bits without sign.
+    /// The groups as Zeek reports them: values from 2^31 on are sign-extended to 64 bits.
     pub fn signed_groups(&self) -> Vec<u64> {
         self.groups.iter().map(|group| i64::from(*group as i32) as u64).collect()
     }
 }
 
 impl Call {
-    /// Reads the header of a call behind transaction and kind; `None` if it is malformed. Only the arguments are left then.
+    /// Parses the header of a call after transaction identifier and message type, and leaves the
+    /// arguments; `None` if it is malformed.
     pub fn parse(xid: u32, (start, last): (Time, Time), x: &mut Xdr<'_>) -> Option<Self> {
         let (len, digest) = (x.rest().len(), digest(x.rest()));
         x.u32();
@@ -122,13 +123,13 @@ impl Call {
         Some(Self { xid, prog, vers, proc, cred, start, last, len, header, digest })
     }
 
-    /// Whether these are the bytes of the call.
-    pub fn is(&self, bytes: &[u8]) -> bool {
+    /// Whether `bytes` are those of this call.
+    pub fn has_bytes(&self, bytes: &[u8]) -> bool {
         self.len == bytes.len() && self.digest == digest(bytes)
     }
 }
 
-/// Stands for the bytes of a call, which are long.
+/// A digest that is compared instead of the bytes of a call.
 fn digest(bytes: &[u8]) -> u64 {
     KeyedHash.hash_one(bytes)
 }
@@ -138,7 +139,7 @@ impl Credential {
         let mut x = Xdr::new(cred);
         let stamp = x.u32();
         let machine = x.opaque(MAX_MACHINE)?.to_vec();
-        // As in Zeek, what is missing is 0.
+        // As in Zeek, missing values are 0.
         let (uid, gid, count) = (x.u32(), x.u32(), x.u32());
         let groups = (0..count).map(|_| x.u32());
         (count <= MAX_GROUPS).then(|| Self { stamp, machine, uid, gid, groups: groups.collect() })
@@ -148,18 +149,19 @@ impl Credential {
 /// The header of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// What it says of the call.
+    /// Outcome of the call.
     pub status: Status,
-    /// It has no form that is known.
-    pub is_strange: bool,
+    /// Its status is unknown.
+    pub is_unknown: bool,
 }
 
 impl Reply {
-    /// Reads the header of a reply behind transaction and kind; `None` if it is cut.
+    /// Parses the header of a reply after transaction identifier and message type; `None` if it is
+    /// truncated.
     pub fn parse(x: &mut Xdr<'_>) -> Option<Self> {
-        let mut is_strange = false;
+        let mut is_unknown = false;
         let status = match x.u32() {
-            // Accepted. Of the versions that the server has, only the length matters.
+            // Accepted. Of the supported versions in the reply, only the length matters.
             0 if x.is_whole() => {
                 x.skip_auth();
                 match x.u32() {
@@ -186,16 +188,16 @@ impl Reply {
                     Status::AuthError
                 }
                 _ => {
-                    is_strange = true;
+                    is_unknown = true;
                     Status::UnknownError
                 }
             },
             _ => {
-                is_strange = true;
+                is_unknown = true;
                 Status::UnknownError
             }
         };
-        x.is_whole().then_some(Self { status, is_strange })
+        x.is_whole().then_some(Self { status, is_unknown })
     }
 }
 
@@ -203,7 +205,7 @@ impl Reply {
 pub(super) mod tests {
     use super::*;
 
-    /// A call behind transaction and kind.
+    /// The bytes of a call after transaction identifier and message type.
     pub(in super::super) fn call(prog: u32, vers: u32, proc: u32, args: &[u8]) -> Vec<u8> {
         let mut out = [2, prog, vers, proc].map(u32::to_be_bytes).concat();
         out.extend_from_slice(
@@ -231,7 +233,7 @@ pub(super) mod tests {
         assert_eq!(parsed.cred, cred);
         let cred = Credential { groups: vec![24, 0x8000_0001], ..cred };
         assert_eq!(cred.signed_groups(), [24, 0xffff_ffff_8000_0001]);
-        assert!(parsed.is(&bytes) && !parsed.is(&call(100_003, 3, 1, b"argz")));
+        assert!(parsed.has_bytes(&bytes) && !parsed.has_bytes(&call(100_003, 3, 1, b"argz")));
     }
 
     #[test]
@@ -263,7 +265,7 @@ pub(super) mod tests {
         assert_eq!(reply(b"\0\0\0\x01\0\0\0\x01"), None);
         assert_eq!(reply(b"\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\x02"), Some(Status::VersMismatch));
         let strange = Reply::parse(&mut Xdr::new(b"\0\0\0\x02"));
-        assert_eq!(strange, Some(Reply { status: Status::UnknownError, is_strange: true }));
+        assert_eq!(strange, Some(Reply { status: Status::UnknownError, is_unknown: true }));
         assert_eq!(reply(b""), None);
     }
 }

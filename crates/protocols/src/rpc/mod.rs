@@ -1,12 +1,14 @@
 //! ONC RPC (RFC 5531) over UDP and TCP: the portmapper (RFC 1833 section 3), and MOUNT and NFS, both of version 3 (RFC 1813).
 //!
-//! [`Analyzer`] knows calls and replies: a datagram is a message, and so is a record of a stream (`records.rs`), which may come in
-//! fragments. Calls wait for their replies by their transaction, and end with the connection as if a reply had timed out. What
-//! follows the headers is a [`Program`]'s: [`portmap`], [`mount`] or [`nfs`] reads the arguments of a call as soon as it is seen
-//! and keeps them for the events of the reply. All of them read numbers and strings as XDR (RFC 4506) has them ([`xdr`]).
+//! [`Analyzer`] handles calls and replies: a message is a datagram, or a record of a stream
+//! (`records.rs`), which may consist of fragments. Calls wait for the reply with their transaction
+//! identifier, and end with the connection as if they had timed out. A [`Program`] parses the data
+//! after the headers: [`portmap`], [`mount`] or [`nfs`] parses the arguments of a call when the
+//! call is seen, and keeps them for the events of the reply. All of them decode values with XDR
+//! (RFC 4506, [`xdr`]).
 //!
-//! Zeek puts these analyzers on no port and detects none of them: scripts start them. There is no log, and no service, since
-//! they confirm nothing.
+//! Zeek registers these analyzers for no port and has no detection rules for them: scripts start
+//! them. They have no log, and they add no service, since they never confirm a protocol.
 
 mod analyzer;
 pub mod events;
@@ -20,7 +22,7 @@ pub mod xdr;
 
 pub use analyzer::Analyzer;
 pub use analyzer::Program;
-pub use analyzer::Replied;
+pub use analyzer::ReplyInfo;
 
 use crate::Tag;
 use crate::descriptor::Descriptor;
@@ -33,7 +35,7 @@ pub type Mount = Analyzer<mount::Mount>;
 /// The analyzer of NFS.
 pub type Nfs = Analyzer<nfs::Nfs>;
 
-/// What the rest of gannet knows of the protocols.
+/// Analyzers and events of the protocols.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry::new(Tag::Mount, "MOUNT", "mount"),

@@ -1,4 +1,4 @@
-//! Numbers with names.
+//! Enums of named numbers.
 
 /// A number that has a name in Zeek's scripts: `NAME = "ENUM" { NUMBER => "ENUMERATOR", … }`.
 macro_rules! named {
@@ -11,15 +11,15 @@ macro_rules! named {
         $vis struct $name(u32);
 
         impl $name {
-            /// The value of a number; `None` if it has no name.
-            pub fn of(number: u32) -> Option<Self> {
+            /// The value of a number; `None` if the number has no name.
+            pub fn from_number(number: u32) -> Option<Self> {
                 [$( $number ),*].contains(&number).then_some(Self(number))
             }
         }
 
         gannet_event::enumeration!($name = $zeek, |value| match value.0 {
             $( $number => $text, )*
-            // No other number is a value.
+            // No other number is a value of this type.
             _ => "",
         });
     };

@@ -1,18 +1,19 @@
-//! Records of a stream (RFC 5531 section 11): each consists of fragments that begin with their length.
+//! Record marking (RFC 5531 section 11): each record of a stream consists of fragments that begin
+//! with their length.
 
 use gannet_base::Time;
 
-/// Bytes of a message that are read; of a longer one the rest is skipped.
+/// Maximum number of bytes of a message that are parsed; the rest of a longer one is skipped.
 pub(super) const MAX_MESSAGE: usize = 65_536;
 
-/// Bit of a fragment's length that marks the last one.
+/// Bit of a fragment's length that marks the last fragment.
 const LAST: u32 = 1 << 31;
 
-/// Bytes of a fragment's length.
+/// Length of a fragment header, in bytes.
 const MARK: usize = 4;
-/// Bytes that show where a fragment begins: length, transaction and kind.
+/// Number of bytes needed to recognize a fragment: length, transaction identifier and message type.
 const BEGIN: usize = 12;
-/// Bytes of the shortest fragment that a message begins with.
+/// Minimum length of a message's first fragment, in bytes.
 const MIN_FRAGMENT: usize = 16;
 
 /// One direction of a stream.
@@ -21,38 +22,38 @@ pub(super) struct Records {
     sync: Sync,
     mark: Vec<u8>,
     message: Vec<u8>,
-    /// Bytes of the message so far, with those that are skipped.
+    /// Number of bytes of the message so far, including skipped ones.
     seen: u64,
-    /// Bytes of its fragments so far.
+    /// Total length of its fragments so far, in bytes.
     expected: u64,
     fragment: Fragment,
     start: Time,
 }
 
-/// Whether it is known where messages begin.
+/// Whether the boundaries of messages are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sync {
-    /// Nothing was seen yet.
+    /// No data was seen.
     #[default]
     New,
     Yes,
-    /// A segment is to begin with a fragment.
+    /// A segment must begin with a fragment.
     No,
-    /// The rest of a message is skipped, this many bytes of it.
+    /// This many bytes of the rest of a message are skipped.
     Rest(u64),
-    /// A whole message is skipped, this many bytes of it.
+    /// This many bytes of a complete message are skipped.
     Whole(u64),
-    /// A whole message was found; behind this many bytes another one begins.
+    /// A complete message was found; the next one begins after this many bytes.
     Found(u64),
 }
 
-/// What comes next in the stream.
+/// The next part of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Fragment {
-    /// The first length of a message.
+    /// The first fragment header of a message.
     #[default]
     First,
-    /// The length of another fragment.
+    /// The header of another fragment.
     More,
     /// Bytes of a fragment.
     Data,
@@ -60,32 +61,33 @@ enum Fragment {
     Last,
 }
 
-/// What was found.
+/// A parsed item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Item<'a> {
-    /// A message, as far as it is read, and when its first byte was seen.
+    /// A message, up to [`MAX_MESSAGE`] bytes, and the time of its first byte.
     Message(&'a [u8], Time),
-    /// A message has more bytes than are read.
+    /// A message exceeds [`MAX_MESSAGE`] bytes; its length.
     TooLong(u64),
 }
 
 impl Records {
-    /// Part of the stream is missing.
+    /// Loses synchronization: a part of the stream is missing.
     pub(super) fn gap(&mut self) {
         self.sync = Sync::No;
         self.fragment = Fragment::First;
     }
 
-    /// Takes a segment for the first of an established connection, or not: messages begin in sync there.
+    /// Begins with the first segment: on an established connection, messages begin there.
     pub(super) fn begin(&mut self, is_established: impl FnOnce() -> bool) {
         if self.sync == Sync::New {
             self.sync = if is_established() { Sync::Yes } else { Sync::No };
         }
     }
 
-    /// The next message or weird of a segment, which it is taken off; `None` at its end. Messages of a side are of one `kind`.
+    /// The next message or weird of a segment, whose bytes are removed from `data`; `None` at its
+    /// end. The messages of a side have the same type, `kind`.
     pub(super) fn next(&mut self, data: &mut &[u8], kind: u32, now: Time) -> Option<Item<'_>> {
-        if self.sync != Sync::Yes && !self.find(data, kind) {
+        if self.sync != Sync::Yes && !self.resynchronize(data, kind) {
             *data = &[];
             return None;
         }
@@ -110,8 +112,8 @@ impl Records {
                 Fragment::Data | Fragment::Last => {
                     let take = upto(self.expected - self.seen, data.len());
                     let (taken, rest) = data.split_at(take);
-                    let room = MAX_MESSAGE - self.message.len();
-                    self.message.extend_from_slice(&taken[..take.min(room)]);
+                    let available = MAX_MESSAGE - self.message.len();
+                    self.message.extend_from_slice(&taken[..take.min(available)]);
                     self.seen += take as u64;
                     *data = rest;
                     if self.seen < self.expected {
@@ -128,9 +130,10 @@ impl Records {
         None
     }
 
-    /// Finds the begin of a message: a segment that begins with a fragment of plausible length and kind is followed by one, and
-    /// that by another one, where a message ends.
-    fn find(&mut self, data: &mut &[u8], kind: u32) -> bool {
+    /// Searches for the beginning of a message: a segment begins with a fragment of plausible
+    /// length and type, is followed by another such fragment, and that by a third, at the end of a
+    /// message each.
+    fn resynchronize(&mut self, data: &mut &[u8], kind: u32) -> bool {
         while !data.is_empty() {
             if let Sync::Rest(skip) | Sync::Whole(skip) | Sync::Found(skip) = &mut self.sync {
                 let take = upto(*skip, data.len());
@@ -170,7 +173,7 @@ impl Records {
     }
 }
 
-/// The smaller of both.
+/// The minimum of both.
 fn upto(count: u64, len: usize) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX).min(len)
 }
@@ -203,7 +206,7 @@ mod tests {
         found
     }
 
-    /// A call of 16 bytes as a record.
+    /// A call of 16 bytes, as a record.
     fn call(xid: u8) -> Vec<u8> {
         let mut out = b"\x80\0\0\x10\0\0\0".to_vec();
         out.push(xid);
@@ -243,7 +246,7 @@ mod tests {
         let (a, b, c, d) = (call(1), call(2), call(3), call(4));
         assert!(all(&mut records, &[b"junk that is no message", &a, &b]).is_empty());
         assert_eq!(all(&mut records, &[&c, &d]), [Ok(c[4..].to_vec()), Ok(d[4..].to_vec())]);
-        // A segment that does not fit begins it all again.
+        // A segment without a valid fragment restarts the search.
         records.gap();
         assert!(all(&mut records, &[&a, b"short", &b, &c, &[&a[..], &b].concat()[..3]]).is_empty());
         let all_at_once = [a, b, c, d.clone()].concat();

@@ -1,10 +1,10 @@
 //! Reading XDR (RFC 4506), big-endian and in units of four bytes.
 
-/// The rest of a message.
+/// A decoder of the rest of a message.
 ///
-/// Values beyond its end are zero or empty, and from then on all others are, too: a caller reads a whole structure and asks
-/// [`is_whole`](Self::is_whole) at the end. Of the last string of a message the padding may be missing; the rest is then
-/// [less than nothing](Self::left).
+/// Values beyond the end are zero or empty, and so are all later ones: a caller decodes a whole
+/// structure and checks [`is_whole`](Self::is_whole) at the end. The padding of the last string of
+/// a message may be missing; the remaining length is then [negative](Self::left).
 #[derive(Clone, Copy, Debug)]
 pub struct Xdr<'a> {
     rest: &'a [u8],
@@ -13,40 +13,40 @@ pub struct Xdr<'a> {
 }
 
 impl<'a> Xdr<'a> {
-    /// Most bytes of a string, where nothing else is said.
+    /// Maximum length of a string in bytes, unless stated otherwise.
     pub const MAX_STRING: u32 = 8192;
 
-    /// Reads a message, or a part of one.
+    /// Decodes a message, or a part of one.
     pub fn new(data: &'a [u8]) -> Self {
         Self { rest: data, left: data.len() as i64, is_whole: true }
     }
 
-    /// What a message without contents has: nothing can be read.
-    pub fn nothing() -> Self {
+    /// A decoder without data, for a message without contents.
+    pub fn empty() -> Self {
         Self { rest: &[], left: 0, is_whole: false }
     }
 
-    /// Whether all values so far were in the message.
+    /// Whether all decoded values were within the message.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Bytes that are left; below 0 where padding is missing.
+    /// Number of remaining bytes; negative if padding is missing.
     pub fn left(&self) -> i64 {
         self.left
     }
 
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Takes the remaining bytes, which are not read.
+    /// Skips the remaining bytes.
     pub fn skip_rest(&mut self) {
         (self.rest, self.left) = (&[], 0);
     }
 
-    /// Takes this many bytes, which are followed by padding; `n` is checked.
+    /// Decodes `n` bytes and skips the padding after them; the caller checks `n`.
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(n).filter(|_| self.is_whole) else {
             self.is_whole = false;
@@ -58,42 +58,42 @@ impl<'a> Xdr<'a> {
         Some(taken)
     }
 
-    /// A number of 32 bits.
+    /// Decodes a 32-bit integer.
     pub fn u32(&mut self) -> u32 {
         let four = self.take(4).and_then(|four| four.first_chunk());
         four.map_or(0, |four| u32::from_be_bytes(*four))
     }
 
-    /// A number of 64 bits.
+    /// Decodes a 64-bit integer.
     pub fn u64(&mut self) -> u64 {
         let eight = self.take(8).and_then(|eight| eight.first_chunk());
         eight.map_or(0, |eight| u64::from_be_bytes(*eight))
     }
 
-    /// Whether a number is other than 0.
+    /// Decodes an integer and returns whether it is not 0.
     pub fn bool(&mut self) -> bool {
         self.u32() != 0
     }
 
-    /// Seconds and nanoseconds, in nanoseconds.
+    /// Decodes seconds and nanoseconds, and returns nanoseconds.
     pub fn nanos(&mut self) -> i64 {
         let both = self.u64();
         let (seconds, nanos) = ((both >> 32) as i64, i64::from(both as u32));
         seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
     }
 
-    /// Seconds and nanoseconds, in seconds.
+    /// Decodes seconds and nanoseconds, and returns seconds.
     pub fn seconds(&mut self) -> f64 {
         let both = self.u64();
         f64::from((both >> 32) as u32) + f64::from(both as u32) / 1e9
     }
 
-    /// A string of at most [this many](Self::MAX_STRING) bytes.
+    /// Decodes a string of at most [`MAX_STRING`](Self::MAX_STRING) bytes.
     pub fn string(&mut self) -> Option<&'a [u8]> {
         self.opaque(Self::MAX_STRING)
     }
 
-    /// A string of at most `max` bytes.
+    /// Decodes a string of at most `max` bytes.
     pub fn opaque(&mut self, max: u32) -> Option<&'a [u8]> {
         let n = self.u32();
         if n > max {
@@ -102,9 +102,9 @@ impl<'a> Xdr<'a> {
         self.take(n as usize)
     }
 
-    /// A string that may be cut: what there is of it.
-    pub fn cut_opaque(&mut self) -> Option<&'a [u8]> {
-        // As in Zeek, numbers from 2^31 on are negative.
+    /// Decodes a string that may be truncated, and returns its available bytes.
+    pub fn truncated_opaque(&mut self) -> Option<&'a [u8]> {
+        // As in Zeek, values from 2^31 on are negative.
         let n = i32::try_from(self.u32()).ok();
         let n = n.map(|n| (n as usize).min(self.rest.len()));
         match n {
@@ -116,7 +116,7 @@ impl<'a> Xdr<'a> {
         }
     }
 
-    /// A verifier or credential that is not read further (RFC 5531 section 8.2).
+    /// Skips a verifier or credential (RFC 5531 section 8.2).
     pub fn skip_auth(&mut self) {
         self.u32();
         self.opaque(400);
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn data_may_be_cut() {
         let mut x = Xdr::new(b"\0\0\x10\0abcd");
-        assert_eq!((x.cut_opaque(), x.left()), (Some(&b"abcd"[..]), 0));
+        assert_eq!((x.truncated_opaque(), x.left()), (Some(&b"abcd"[..]), 0));
         let mut x = Xdr::new(b"\x80\0\0\0abcd");
-        assert_eq!((x.cut_opaque(), x.is_whole()), (None, false));
+        assert_eq!((x.truncated_opaque(), x.is_whole()), (None, false));
     }
 
     proptest! {
@@ -170,7 +170,7 @@ mod tests {
             while x.is_whole() && x.left() > 0 {
                 x.string();
                 x.u64();
-                x.cut_opaque();
+                x.truncated_opaque();
             }
         }
     }

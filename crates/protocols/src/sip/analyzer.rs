@@ -13,27 +13,28 @@ use crate::support::Lines;
 use crate::support::text::UpperCase;
 use crate::support::text::upper_case;
 
-/// Longest line.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 64 << 10;
-/// Bytes of the header fields of one message that `sip_all_headers` has at the most.
+/// Maximum size of the header fields of one message in `sip_all_headers`, in bytes.
 const MAX_FIELDS: usize = 1 << 20;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    /// State of requests and of replies.
-    kinds: [Kind; 2],
+    /// Parser state of requests and of replies.
+    parsers: [Parser; 2],
     rows: Rows,
 }
 
-/// One kind of message.
-struct Kind {
+/// Parser state of one kind of message.
+struct Parser {
     lines: Lines,
     state: State,
-    /// As the last header said; a message without one has the length of its predecessor.
+    /// Body length from the last `Content-Length` header; a message without one has the length of
+    /// the previous message.
     body: i32,
-    /// Header fields of the message, for the event that has all.
+    /// Header fields of the message, for `sip_all_headers`.
     fields: Vec<SipField>,
-    /// Their bytes, with those of fields that were too many.
+    /// Size of all header fields in bytes, including those beyond the limit.
     size: usize,
 }
 
@@ -41,17 +42,17 @@ struct Kind {
 enum State {
     Start,
     Headers,
-    /// This many bytes of the body are missing.
+    /// This number of bytes of the body is missing.
     Body(usize),
 }
 
-/// Something is not SIP.
+/// The data is not SIP.
 struct Malformed;
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { kinds: kinds(), rows: Rows::default() }
+        Self { parsers: parsers(), rows: Rows::default() }
     }
 
     fn read(
@@ -60,47 +61,47 @@ impl Analyzer {
         request: bool,
         mut data: &[u8],
     ) -> Result<(), Malformed> {
-        let kind = &mut self.kinds[usize::from(!request)];
+        let parser = &mut self.parsers[usize::from(!request)];
         loop {
-            if let State::Body(left) = kind.state {
-                kind.lines.skip_lf(&mut data);
+            if let State::Body(left) = parser.state {
+                parser.lines.skip_lf(&mut data);
                 let take = left.min(data.len());
                 data = &data[take..];
-                kind.state = State::Body(left - take);
+                parser.state = State::Body(left - take);
                 if take < left {
                     return Ok(());
                 }
-                kind.state = State::Start;
+                parser.state = State::Start;
                 cx.report(&mut self.rows, |c| SipEndEntity { c, is_orig: request });
                 continue;
             }
-            let Some(line) = kind.lines.next(&mut data) else { return Ok(()) };
-            if kind.state == State::Start {
+            let Some(line) = parser.lines.next(&mut data) else { return Ok(()) };
+            if parser.state == State::Start {
                 start(cx, &mut self.rows, request, line.text)?;
-                kind.state = State::Headers;
+                parser.state = State::Headers;
             } else if line.text.is_empty() {
-                let fields = std::mem::take(&mut kind.fields);
-                kind.size = 0;
+                let fields = std::mem::take(&mut parser.fields);
+                parser.size = 0;
                 cx.raise(|c| {
                     let hlist = TableOf((1..).zip(fields).collect());
                     SipAllHeaders { c, is_orig: request, hlist }
                 });
-                // A negative length cannot be read, but only when the body is due.
-                kind.state = State::Body(usize::try_from(kind.body).map_err(|_| Malformed)?);
+                // A negative length is an error only when the body is due.
+                parser.state = State::Body(usize::try_from(parser.body).map_err(|_| Malformed)?);
             } else {
                 let (name, value) = message::header(line.text).ok_or(Malformed)?;
                 if matches!(name, b"Content-Length" | b"L") {
-                    kind.body = message::body_length(value);
+                    parser.body = message::body_length(value);
                 }
                 let (rows, is_orig) = (&mut self.rows, request);
                 cx.report(rows, |c| SipHeader { c, is_orig, name: UpperCase(name), value });
                 if cx.wants::<SipAllHeaders>() {
-                    let before = kind.size;
-                    kind.size = before.saturating_add(name.len() + value.len());
-                    if kind.size <= MAX_FIELDS {
+                    let before = parser.size;
+                    parser.size = before.saturating_add(name.len() + value.len());
+                    if parser.size <= MAX_FIELDS {
                         let original_name = upper_case(name).into_owned().into();
                         let name = value.to_vec().into();
-                        kind.fields.push(SipField { original_name, name });
+                        parser.fields.push(SipField { original_name, name });
                     } else if before <= MAX_FIELDS {
                         cx.weird("sip_header_too_long", "", Some("SIP"));
                     }
@@ -110,16 +111,16 @@ impl Analyzer {
     }
 }
 
-/// Nothing read so far.
-fn kinds() -> [Kind; 2] {
-    let kind = || Kind {
+/// Initial parser states.
+fn parsers() -> [Parser; 2] {
+    let parser = || Parser {
         lines: Lines::new(MAX_LINE),
         state: State::Start,
         body: 0,
         fields: Vec::new(),
         size: 0,
     };
-    [kind(), kind()]
+    [parser(), parser()]
 }
 
 fn start(
@@ -146,7 +147,7 @@ fn start(
     Ok(())
 }
 
-/// A byte as it is, or in hexadecimal if it cannot be printed.
+/// Formats a byte: as it is, or in hexadecimal if it is not printable.
 fn rendered(b: u8) -> String {
     if matches!(b, b' '..=b'~') { char::from(b).to_string() } else { format!("\\x{b:02x}") }
 }
@@ -161,14 +162,14 @@ impl Analyze for Analyzer {
         if self.read(cx, request, data).is_err() {
             let reason = "Binpac exception: binpac exception: string mismatch at -";
             cx.violation(Tag::Sip, reason, &[]);
-            let kind = &mut self.kinds[usize::from(!request)];
-            kind.lines.reset();
-            kind.state = State::Start;
+            let parser = &mut self.parsers[usize::from(!request)];
+            parser.lines.reset();
+            parser.state = State::Start;
         }
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
-        self.kinds = kinds();
+        self.parsers = parsers();
         true
     }
 

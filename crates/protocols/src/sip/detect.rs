@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak SIP.
+//! Detection rules for SIP.
 
 use memchr::memchr_iter;
 
@@ -6,7 +6,7 @@ use crate::detect::UdpRule;
 
 pub(super) const UDP: &[UdpRule] = &[UdpRule::any(request), UdpRule::any(reply)];
 
-/// ` SIP/n.n` at the end of any line.
+/// A request: ` SIP/n.n` at the end of any line.
 fn request(d: &[u8]) -> bool {
     memchr_iter(b'\n', d).any(|n| {
         n >= 9
@@ -15,7 +15,7 @@ fn request(d: &[u8]) -> bool {
     })
 }
 
-/// `SIP/n.n` and a status, or alone on its line.
+/// A reply: `SIP/n.n` followed by a status, or alone on its line.
 fn reply(d: &[u8]) -> bool {
     let d = d.strip_prefix(b" ").unwrap_or(d);
     match d {

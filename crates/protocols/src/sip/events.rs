@@ -8,12 +8,13 @@ use gannet_event::TableOf;
 use crate::support::text::UpperCase;
 
 gannet_event::record! {
-    /// A header field, in the fields that Zeek's analyzer fills: they have other names than what is in them.
+    /// A header field, in the record fields that Zeek's analyzer fills, whose names differ from
+    /// their contents.
     #[derive(Clone, Debug)]
     pub struct SipField = "mime_header_rec" {
-        /// Its name in upper case.
+        /// The field's name in upper case.
         original_name: Cow<'static, [u8]> = "original_name",
-        /// Its value.
+        /// The field's value.
         name: Cow<'static, [u8]> = "name",
     }
 }
@@ -61,7 +62,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether it belongs to a request.
         is_orig: bool = "is_orig",
-        /// Its name in upper case.
+        /// The field's name in upper case.
         name: UpperCase<'a> = "name",
         /// Its value.
         value: &'a [u8] = "value",

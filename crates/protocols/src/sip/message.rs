@@ -3,7 +3,7 @@
 /// A request line: `METHOD URI SIP/version`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Bytes before the method that cannot be part of one.
+    /// Bytes before the method that cannot be part of a method.
     pub junk: &'a [u8],
     /// The method.
     pub method: &'a [u8],
@@ -18,13 +18,13 @@ pub struct Request<'a> {
 pub struct Status<'a> {
     /// The version: `2.0`.
     pub version: &'a [u8],
-    /// The code, of three digits.
+    /// Status code of three digits.
     pub code: u16,
-    /// The reason.
+    /// Reason phrase.
     pub reason: &'a [u8],
 }
 
-/// A character of a token (RFC 3261 section 25.1).
+/// Whether a byte is a token character (RFC 3261 section 25.1).
 fn is_token(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"_.!%*+`'~-".contains(&b)
 }
@@ -38,7 +38,7 @@ fn blanks(d: &[u8]) -> &[u8] {
     split(d, |b| matches!(b, b' ' | b'\t')).1
 }
 
-/// The number like `2.0` behind `SIP/`, and the rest.
+/// The version, like `2.0`, after `SIP/`, and the rest.
 fn version(d: &[u8]) -> Option<(&[u8], &[u8])> {
     let number = d.strip_prefix(b"SIP/")?;
     let (major, rest) = split(number, |b| b.is_ascii_digit());
@@ -48,7 +48,7 @@ fn version(d: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl<'a> Request<'a> {
-    /// Parses a line.
+    /// Parses a request line.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (junk, rest) = split(line, |b| !is_token(b));
         let (method, rest) = split(rest, is_token);
@@ -59,7 +59,7 @@ impl<'a> Request<'a> {
 }
 
 impl<'a> Status<'a> {
-    /// Parses a line.
+    /// Parses a status line.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (version, rest) = version(line)?;
         let (digits, rest) = blanks(rest).split_at_checked(3)?;
@@ -71,15 +71,15 @@ impl<'a> Status<'a> {
     }
 }
 
-/// Name and value of a header line.
+/// Splits a header line into name and value.
 pub fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = split(line, |b| !matches!(b, b':' | b' ' | b'\t'));
     let value = blanks(blanks(rest).strip_prefix(b":")?);
     (!name.is_empty()).then_some((name, value))
 }
 
-/// A number as C parses it: blanks, a sign, digits; returns whether it is negative, and the rest.
-/// Without digits it is 0, and the rest is the whole value.
+/// Parses a number like C's `strtoll`: spaces, a sign, digits. Returns whether it is negative, its
+/// magnitude, and the rest. Without digits the number is 0, and the rest is the whole value.
 fn number(value: &[u8]) -> (bool, u128, &[u8]) {
     let signed = split(value, is_space).1;
     let negative = signed.first() == Some(&b'-');
@@ -94,15 +94,15 @@ fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }
 
-/// The length of the body, as far as the value is a number: the lower half of one of 64 bits.
+/// The body length in the digits of the value, truncated to the low 32 bits.
 pub fn body_length(value: &[u8]) -> i32 {
     let (negative, n, _) = number(value);
     let n = i64::try_from(n).unwrap_or(if negative { i64::MIN } else { i64::MAX });
     (if negative { n.wrapping_neg() } else { n }) as i32
 }
 
-/// A number with only blanks around it. As in Zeek a negative one is not refused, but taken
-/// modulo 2^64, and only blanks are 0.
+/// Parses a number that is surrounded only by spaces. As in Zeek a negative number is accepted and
+/// taken modulo 2^64, and a value of only spaces is 0.
 pub fn count(value: &[u8]) -> Option<u64> {
     let (negative, n, rest) = number(value);
     if value.is_empty() || !rest.iter().copied().all(is_space) {

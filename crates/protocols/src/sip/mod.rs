@@ -2,10 +2,10 @@
 //!
 //! A message is a request or status line, header lines, an empty line and a body of
 //! `Content-Length` bytes. As in Zeek, the datagrams of one kind (requests, replies) are parsed
-//! like a stream: the missing part of a message is taken from the next one. Replies are recognised
-//! by their first bytes, not by their sender; a reply confirms the protocol.
+//! like a stream: the missing part of a message is taken from the next datagram. Replies are
+//! recognized by their first bytes, not by their sender; a reply confirms the protocol.
 //!
-//! A row of sip.log joins a request and its replies; each reply writes one.
+//! A row of sip.log combines a request and its reply; each reply writes one.
 
 mod analyzer;
 mod detect;
@@ -24,7 +24,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[5060]),

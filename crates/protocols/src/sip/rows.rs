@@ -14,7 +14,7 @@ use super::values::Name;
 use super::values::Path;
 use super::values::Values;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::Tag;
 use crate::support::limit_reached;
 use crate::support::text::UpperCase;
@@ -25,11 +25,11 @@ const METHODS: [&[u8]; 8] =
 gannet_log::row! {
     /// One row for each reply to a request.
     pub struct SipRow<'a> = "sip" {
-        /// When the request was sent.
+        /// Time of the request.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Number of the request in its connection.
         trans_depth: u64 = "trans_depth",
@@ -37,7 +37,7 @@ gannet_log::row! {
         method: Option<&'a [u8]> = "method",
         /// The request URI.
         uri: Option<&'a [u8]> = "uri",
-        /// The request's date.
+        /// `Date` header of the request.
         date: Option<&'a [u8]> = "date",
         /// `From` header of the request.
         request_from: Option<&'a [u8]> = "request_from",
@@ -51,7 +51,7 @@ gannet_log::row! {
         reply_to: Option<&'a [u8]> = "reply_to",
         /// `Call-ID` header.
         call_id: Option<&'a [u8]> = "call_id",
-        /// Number of the request within its call.
+        /// Sequence number of the request within its call.
         seq: Option<&'a [u8]> = "seq",
         /// Subject.
         subject: Option<&'a [u8]> = "subject",
@@ -63,20 +63,20 @@ gannet_log::row! {
         user_agent: Option<&'a [u8]> = "user_agent",
         /// Code of the reply.
         status_code: Option<u16> = "status_code",
-        /// Its reason.
+        /// Reason phrase of the reply.
         status_msg: Option<&'a [u8]> = "status_msg",
-        /// The reply's warning.
+        /// Warning of the reply.
         warning: Option<&'a [u8]> = "warning",
-        /// Bytes of the request's body, as announced.
+        /// Length of the request's body in bytes, as announced.
         request_body_len: Option<u64> = "request_body_len",
-        /// Bytes of the reply's body, as announced.
+        /// Length of the reply's body in bytes, as announced.
         response_body_len: Option<u64> = "response_body_len",
         /// Type of the reply's body.
         content_type: Option<&'a [u8]> = "content_type",
     }
 }
 
-/// The facts of a request and its replies.
+/// Values of a request and its replies.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
@@ -93,11 +93,11 @@ pub(super) struct Rows {
     pending: BTreeMap<u64, Info>,
     request: u64,
     response: u64,
-    /// Memory of values that are done with.
+    /// Buffers of finished transactions, kept for reuse.
     spare: Vec<Values>,
 }
 
-/// Memory of values that is kept at the most: for a request, and those of a call that ends.
+/// Maximum number of buffers kept: for a request, and those of a call that ends.
 const MAX_SPARE: usize = 4;
 
 impl Rows {
@@ -115,7 +115,7 @@ impl Rows {
         })
     }
 
-    /// Too many transactions wait: the oldest is written as it is.
+    /// Writes the oldest transaction as it is, because too many are pending.
     #[cold]
     fn evict(&mut self, cx: &mut Context<'_>) {
         let count = self.pending.len().to_string();
@@ -125,7 +125,7 @@ impl Rows {
         }
     }
 
-    /// A request is done with.
+    /// Removes a finished request.
     fn forget(&mut self, n: u64) {
         if let Some(mut info) = self.pending.remove(&n)
             && self.spare.len() < MAX_SPARE
@@ -135,7 +135,7 @@ impl Rows {
         }
     }
 
-    /// The connection ends: what is pending is written.
+    /// Writes pending rows at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         for info in self.pending.values() {
             info.write(cx);
@@ -144,8 +144,8 @@ impl Rows {
     }
 }
 
-impl Hear<SipRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipRequest<'_>) {
+impl OnEvent<SipRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipRequest<'_>) {
         let info = self.info(cx, true);
         info.values.set(Name::Method, event.method);
         info.values.set(Name::Uri, event.original_uri);
@@ -156,36 +156,36 @@ impl Hear<SipRequest<'_>> for Rows {
     }
 }
 
-impl Hear<SipReply<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipReply<'_>) {
+impl OnEvent<SipReply<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipReply<'_>) {
         let info = self.info(cx, false);
         info.status_code = Some(event.code);
         info.values.set(Name::StatusMsg, event.reason);
     }
 }
 
-impl Hear<SipHeader<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipHeader<'_>) {
+impl OnEvent<SipHeader<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipHeader<'_>) {
         let &SipHeader { is_orig: request, name, value, .. } = event;
         let n = if request { &mut self.request } else { &mut self.response };
         if !self.pending.contains_key(n) {
             *n += 1;
         }
         let info = self.info(cx, request);
-        let odd = if request {
+        let weird = if request {
             info.request_header(name, value)
         } else {
             info.response_header(name, value)
         };
-        if let Some(name) = odd {
+        if let Some(name) = weird {
             let addl = if name.starts_with("invalid") { value } else { b"" };
             cx.weird_bytes(name, addl, None);
         }
     }
 }
 
-impl Hear<SipEndEntity> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SipEndEntity) {
+impl OnEvent<SipEndEntity> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SipEndEntity) {
         let request = event.is_orig;
         let info = self.info(cx, request);
         if request {
@@ -213,10 +213,10 @@ impl Hear<SipEndEntity> for Rows {
 }
 
 impl Info {
-    /// Adds a header of the request; returns the name of its weird.
+    /// Adds a header of the request; returns the name of a weird if there is one.
     fn request_header(&mut self, name: UpperCase<'_>, value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.is(other);
-        let place = match name.0.len() {
+        let field = match name.0.len() {
             7 if is("CALL-ID") => Name::CallId,
             4 if is("CSEQ") => Name::Seq,
             4 if is("DATE") => Name::Date,
@@ -240,14 +240,14 @@ impl Info {
             }
             _ => return None,
         };
-        self.values.set(place, value);
+        self.values.set(field, value);
         None
     }
 
-    /// Adds a header of the reply; returns the name of its weird.
+    /// Adds a header of the reply; returns the name of a weird if there is one.
     fn response_header(&mut self, name: UpperCase<'_>, value: &[u8]) -> Option<&'static str> {
         let is = |other: &str| name.is(other);
-        let place = match name.0.len() {
+        let field = match name.0.len() {
             1 | 12 if is("CONTENT-TYPE") || is("C") => Name::ContentType,
             7 if is("WARNING") => Name::Warning,
             1 | 4 if is("FROM") || is("F") => {
@@ -267,7 +267,7 @@ impl Info {
             }
             _ => return None,
         };
-        self.values.set(place, value);
+        self.values.set(field, value);
         None
     }
 
@@ -302,7 +302,7 @@ impl Info {
     }
 }
 
-/// The text before a semicolon, an optional blank, and the parameter's name.
+/// The text before a semicolon, an optional space, and the parameter's name.
 fn before_parameter<'a>(value: &'a [u8], name: &[u8]) -> &'a [u8] {
     for n in memchr::memchr_iter(b';', value) {
         let rest = &value[n + 1..];

@@ -1,12 +1,12 @@
-//! The texts of a request and its replies, in one piece of memory.
+//! Texts of a request and its replies, in one buffer.
 
-/// Steps of a path that are kept.
+/// Maximum number of `Via` headers kept of each path.
 const MAX_PATH: usize = 100;
 
-/// Texts that were exchanged for longer ones may take this much before they are cleared away.
-const MAX_WASTE: usize = 4 << 10;
+/// Maximum number of unused bytes, left by replaced texts, before the buffer is compacted.
+const MAX_UNUSED: usize = 4 << 10;
 
-/// What there is one of: columns of the log.
+/// Names of single texts: columns of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Method,
@@ -28,16 +28,16 @@ pub(super) enum Name {
 
 const NAMES: usize = Name::ContentType as usize + 1;
 
-/// What consists of steps.
+/// Names of lists: the `Via` headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path {
-    /// The request's way.
+    /// Path of the request.
     Request,
-    /// The reply's way.
+    /// Path of the reply.
     Response,
 }
 
-/// Position of a text.
+/// Position of a text in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: usize,
@@ -48,38 +48,38 @@ struct Span {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     text: Vec<u8>,
-    /// Bytes of `text` that nothing refers to.
-    waste: usize,
-    places: [Option<Span>; NAMES],
+    /// Number of bytes of `text` that are no longer referenced.
+    unused: usize,
+    spans: [Option<Span>; NAMES],
     paths: [Vec<Span>; 2],
 }
 
 impl Values {
-    /// Sets or exchanges a text.
+    /// Sets or replaces a text.
     pub(super) fn set(&mut self, name: Name, value: &[u8]) {
-        let place = name as usize;
-        if let Some(old) = &mut self.places[place] {
+        let index = name as usize;
+        if let Some(old) = &mut self.spans[index] {
             if value.len() <= old.len {
                 self.text[old.start..old.start + value.len()].copy_from_slice(value);
-                self.waste += old.len - value.len();
+                self.unused += old.len - value.len();
                 old.len = value.len();
                 return;
             }
-            self.waste += old.len;
-            self.places[place] = None;
-            if self.waste > MAX_WASTE {
-                self.clear_away();
+            self.unused += old.len;
+            self.spans[index] = None;
+            if self.unused > MAX_UNUSED {
+                self.compact();
             }
         }
-        self.places[place] = Some(self.append(value));
+        self.spans[index] = Some(self.append(value));
     }
 
-    /// The text of that name.
+    /// The text with this name.
     pub(super) fn get(&self, name: Name) -> Option<&[u8]> {
-        self.places[name as usize].map(|span| self.at(span))
+        self.spans[name as usize].map(|span| self.at(span))
     }
 
-    /// Adds a step to a path; whether there is room for it.
+    /// Appends a step to a path; returns false if the path is full.
     pub(super) fn add(&mut self, path: Path, step: &[u8]) -> bool {
         let fits = self.paths[path as usize].len() < MAX_PATH;
         if fits {
@@ -94,11 +94,11 @@ impl Values {
         self.paths[path as usize].iter().map(|span| self.at(*span))
     }
 
-    /// Forgets everything but the memory.
+    /// Removes all texts and keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.text.clear();
-        self.waste = 0;
-        self.places = [None; NAMES];
+        self.unused = 0;
+        self.spans = [None; NAMES];
         self.paths.iter_mut().for_each(Vec::clear);
     }
 
@@ -112,16 +112,16 @@ impl Values {
         Span { start, len: value.len() }
     }
 
-    /// Keeps only what something refers to.
-    fn clear_away(&mut self) {
+    /// Compacts the buffer to the referenced texts.
+    fn compact(&mut self) {
         let old = std::mem::take(&mut self.text);
-        let spans = self.places.iter_mut().flatten().chain(self.paths.iter_mut().flatten());
+        let spans = self.spans.iter_mut().flatten().chain(self.paths.iter_mut().flatten());
         for span in spans {
             let start = self.text.len();
             self.text.extend_from_slice(&old[span.start..span.start + span.len]);
             span.start = start;
         }
-        self.waste = 0;
+        self.unused = 0;
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(values.get(Name::Subject), Some(&text[..]));
             lengths += text.len();
         }
-        assert!(lengths > 100_000 && values.text.len() <= MAX_WASTE + 1_100);
+        assert!(lengths > 100_000 && values.text.len() <= MAX_UNUSED + 1_100);
         assert_eq!(values.get(Name::Method), Some(&b"INVITE"[..]));
         assert!(values.path(Path::Request).eq([&b"first"[..], b"second"]));
         assert_eq!(values.path(Path::Response).count(), 0);

@@ -12,11 +12,12 @@ use crate::support::Frames;
 use crate::support::OutOfBound;
 use crate::support::RecordFault;
 
-/// Chunks without anything wrong in them that make a stream one of this protocol.
+/// Number of valid chunks that confirm the protocol.
 const CHUNKS: u32 = 3;
-/// Longest session message: its length has 24 bits, but 8 MiB are the most that is transferred.
+/// Maximum length of a session message, in bytes: its length field has 24 bits, but no more than 8
+/// MiB are transferred.
 const MAX_MESSAGE: usize = 10 << 20;
-/// Length of a session message's header (RFC 1002 §4.3.1).
+/// Length of a session message's header, in bytes (RFC 1002 §4.3.1).
 const HEADER_LENGTH: usize = 4;
 
 /// The analyzer of a connection.
@@ -24,39 +25,40 @@ pub struct Analyzer {
     core: Box<Core>,
     frames: [Frames; 2],
     chunks: u32,
-    /// Bytes are passed over up to the next chunk that begins with a message.
-    lost: bool,
-    /// Sides that waited for a message, or its rest, when the position was lost. Zeek takes their
-    /// next chunk for the awaited data, fails, and loses the position again.
-    torn: [Option<OutOfBound>; 2],
-    /// Sides that wait for a message: once one is whole, Zeek begins with the next at once.
-    begun: [bool; 2],
+    /// Bytes are skipped up to the next chunk that begins with a message.
+    is_out_of_sync: bool,
+    /// Sides that had an incomplete message when synchronization was lost, with the fault to
+    /// report. Zeek parses their next chunk as the awaited data, fails, and loses synchronization
+    /// again.
+    awaited_fault: [Option<OutOfBound>; 2],
+    /// Sides with an incomplete message: Zeek starts the next one immediately when one is complete.
+    is_incomplete: [bool; 2],
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             core: Box::new(Core::new()),
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             chunks: 0,
-            lost: true,
-            torn: [None; 2],
-            begun: [false; 2],
+            is_out_of_sync: true,
+            awaited_fault: [None; 2],
+            is_incomplete: [false; 2],
         }
     }
 
-    /// Reads a chunk.
+    /// Parses a chunk.
     fn read(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
-        if self.lost && !matches!(data, [_, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..]) {
+        if self.is_out_of_sync && !matches!(data, [_, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..]) {
             return;
         }
-        self.lost = false;
-        if let Some(e) = self.torn[from.index()].take() {
+        self.is_out_of_sync = false;
+        if let Some(e) = self.awaited_fault[from.index()].take() {
             return self.fail(cx, from, e.into());
         }
-        self.begun[from.index()] = true;
-        while let Some(frame) = self.frames[from.index()].next(&mut data, need) {
+        self.is_incomplete[from.index()] = true;
+        while let Some(frame) = self.frames[from.index()].next(&mut data, message_len) {
             if let Err(e) = session_message(cx, &mut self.core, from, frame) {
                 return self.fail(cx, from, e);
             }
@@ -67,26 +69,28 @@ impl Analyzer {
         }
     }
 
-    fn lose(&mut self) {
-        for ((frames, torn), begun) in self.frames.iter_mut().zip(&mut self.torn).zip(self.begun) {
-            if begun && torn.is_none() {
-                *torn = Some(waited(frames));
+    fn desynchronize(&mut self) {
+        for ((frames, awaited_fault), is_incomplete) in
+            self.frames.iter_mut().zip(&mut self.awaited_fault).zip(self.is_incomplete)
+        {
+            if is_incomplete && awaited_fault.is_none() {
+                *awaited_fault = Some(dropped_fault(frames));
             }
             frames.reset();
         }
-        self.lost = true;
+        self.is_out_of_sync = true;
     }
 
-    /// Bytes of a side are no message.
+    /// Reports that bytes of a side are not a valid message, and loses synchronization.
     fn fail(&mut self, cx: &mut Context<'_>, from: Dir, fault: RecordFault) {
         cx.violation(Tag::Smb, &fault.to_string(), &[]);
-        self.begun[from.index()] = false;
-        self.lose();
+        self.is_incomplete[from.index()] = false;
+        self.desynchronize();
     }
 }
 
-/// The bytes that Zeek's parser misses after it dropped the stored beginning of a message.
-fn waited(frames: &Frames) -> OutOfBound {
+/// The fault that Zeek reports after it dropped the stored beginning of a message.
+fn dropped_fault(frames: &Frames) -> OutOfBound {
     if frames.partial().len() < HEADER_LENGTH {
         OutOfBound::short_of("uint24", "", 3, -1)
     } else {
@@ -94,15 +98,16 @@ fn waited(frames: &Frames) -> OutOfBound {
     }
 }
 
-/// Bytes of the session message that begins so.
-fn need(data: &[u8]) -> usize {
+/// Length of the session message that `data` begins with, or the number of bytes needed to
+/// determine it.
+fn message_len(data: &[u8]) -> usize {
     match *data {
         [_, a, b, c, ..] => HEADER_LENGTH + u32::from_be_bytes([0, a, b, c]) as usize,
         _ => HEADER_LENGTH,
     }
 }
 
-/// Reads a session message.
+/// Parses a session message.
 fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8]) -> Read<()> {
     let Some((&[0, ..], mut rest)) = frame.split_first_chunk::<HEADER_LENGTH>() else {
         return Ok(());
@@ -129,18 +134,18 @@ impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.core.shares.tick(cx);
         self.read(cx, from, data);
-        self.core.shares.keep(cx);
+        self.core.shares.report_last_action(cx);
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        self.lose();
+        self.desynchronize();
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.core.suspend();
         self.frames.iter_mut().for_each(Frames::reset);
-        (self.chunks, self.lost) = (0, true);
-        (self.torn, self.begun) = ([None; 2], [false; 2]);
+        (self.chunks, self.is_out_of_sync) = (0, true);
+        (self.awaited_fault, self.is_incomplete) = ([None; 2], [false; 2]);
         true
     }
 
@@ -158,13 +163,13 @@ mod tests {
     use gannet_base::Proto;
     use proptest::prelude::*;
 
-    /// A session message around others.
+    /// A session message that contains other messages.
     fn session(messages: &[Vec<u8>]) -> Vec<u8> {
         let all = messages.concat();
         [&(all.len() as u32).to_be_bytes()[..], &all].concat()
     }
 
-    /// A message of version 2; `next` for one that another follows.
+    /// A message of version 2; `next` is the offset of a following message.
     fn v2(command: u16, id: u8, tree: u8, next: u8, body: &[u8]) -> Vec<u8> {
         let mut m = b"\xfeSMB\x40\0\0\0\0\0\0\0".to_vec();
         m.extend_from_slice(&command.to_le_bytes());
@@ -215,7 +220,7 @@ mod tests {
         connect(&mut h, &mut a, 1);
         assert!(!h.confirmed(Tag::Smb));
         for b in session(&[v2(5, 2, 7, 0, &create("a.txt"))]).chunks(10) {
-            a.lost = false;
+            a.is_out_of_sync = false;
             a.stream(&mut h.cx(), Dir::Orig, b);
         }
         assert!(h.confirmed(Tag::Smb));
@@ -223,7 +228,7 @@ mod tests {
         read.resize(48, 0);
         let data = [&[17, 0, 80, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], b"hello"].concat();
         a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &created(3, 5))]));
-        // Two requests in one.
+        // Two requests in one message.
         let mut close = vec![24, 0, 0, 0, 0, 0, 0, 0, 3];
         close.resize(24, 0);
         let both = [v2(8, 3, 7, 112, &read), v2(6, 4, 7, 0, &close)];
@@ -249,7 +254,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut a = Analyzer::new(&mut h.cx());
         connect(&mut h, &mut a, 1);
-        // The last one comes after more than three minutes, but so soon after the last look.
+        // The last one is accessed after more than three minutes, but soon after the last check.
         for (id, (at, name)) in
             (2..).zip([(1, "a.txt"), (186, "a.txt"), (360, "b.txt"), (369, "a.txt")])
         {
@@ -264,7 +269,7 @@ mod tests {
         assert_eq!(names, ["a.txt", "a.txt", "b.txt"]);
     }
 
-    /// Reads five bytes of the file `a.txt` of a hundred, which stays open.
+    /// Reads five of the hundred bytes of `a.txt`, which stays open.
     fn read_a_part(h: &mut Harness, a: &mut Analyzer) {
         connect(h, a, 1);
         a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 2, 7, 0, &create("a.txt"))]));
@@ -287,7 +292,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut a = Analyzer::new(&mut h.cx());
         read_a_part(&mut h, &mut a);
-        // Another one that is not there.
+        // A file that does not exist.
         a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 4, 7, 0, &create("b.txt"))]));
         let mut error = v2(5, 4, 7, 0, &[9, 0, 0, 0, 0, 0, 0, 0, 0]);
         error[8..12].copy_from_slice(&0xc000_0034u32.to_le_bytes());
@@ -301,19 +306,19 @@ mod tests {
 
     #[test]
     fn a_recent_report_is_not_repeated() {
-        // Given up at once, or at the second check.
-        for (looks, times) in [(&[(121, 121)][..], 1), (&[(121, 120), (240, 240)], 2)] {
+        // Timed out immediately, or at the second check.
+        for (checks, times) in [(&[(121, 121)][..], 1), (&[(121, 120), (240, 240)], 2)] {
             let mut h = Harness::new(Proto::Tcp, 445);
             let mut a = Analyzer::new(&mut h.cx());
             read_a_part(&mut h, &mut a);
             a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 4, 7, 0, &create("b.txt"))]));
             a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 4, 7, 0, &created(4, 1))]));
-            for (due, packet) in looks {
+            for (due, packet) in checks {
                 let at = gannet_base::Time::from_secs;
                 h.env.expire(at(*due), at(*packet));
             }
-            let told = actions(&h).iter().filter(|a| *a == "FILE_OPEN b.txt").count();
-            assert_eq!((told, h.rows("files").len()), (times, 1), "{looks:?}");
+            let reported = actions(&h).iter().filter(|a| *a == "FILE_OPEN b.txt").count();
+            assert_eq!((reported, h.rows("files").len()), (times, 1), "{checks:?}");
         }
     }
 
@@ -345,7 +350,7 @@ mod tests {
             close.resize(24, 0);
             a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(6, 4, 7, 0, &close)]));
         }
-        // The first one is not logged again.
+        // The first file is not logged again.
         let text = String::from_utf8_lossy(h.env.logs.pending("smb_files")).into_owned();
         assert!(text.lines().next_back().unwrap().contains("\t4999.txt\t"));
     }

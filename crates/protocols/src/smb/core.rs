@@ -7,8 +7,8 @@ use gannet_dict::KeyedHash;
 use super::events::SmbDiscardedDceRpcAnalyzers;
 use super::events::SmbPipeConnectHeuristic;
 use super::shares::Shares;
-use super::v1::Waiting as Waiting1;
-use super::v2::Waiting as Waiting2;
+use super::v1::PendingRequests as PendingRequests1;
+use super::v2::PendingRequests as PendingRequests2;
 use crate::Context;
 use crate::dce_rpc;
 use crate::gssapi;
@@ -16,27 +16,27 @@ use crate::gssapi::Logins;
 use crate::ntlm;
 use crate::support::limit_reached;
 
-/// Pipes of one connection whose bytes are followed.
+/// Maximum number of pipes of one connection whose data is analyzed.
 const MAX_PIPES: usize = 1000;
-/// Trees of pipes that are remembered.
+/// Maximum number of pipe trees kept.
 const MAX_TREES: usize = 4096;
 
-/// Names of files that only trees of pipes have.
+/// Names of files that only pipe trees have.
 const PIPES: [&[u8]; 8] =
     [b"MsFteWds", b"lsarpc", b"netdfs", b"samr", b"spoolss", b"srvsvc", b"winreg", b"wkssvc"];
 
-/// What messages of all kinds need of a connection.
+/// State of a connection that all kinds of messages use.
 pub(super) struct Core {
     pub(super) shares: Shares,
-    pub(super) v1: Waiting1,
-    pub(super) v2: Waiting2,
+    pub(super) v1: PendingRequests1,
+    pub(super) v2: PendingRequests2,
     pipe_trees: HashSet<u32, KeyedHash>,
     pipes: HashMap<u64, dce_rpc::Stream, KeyedHash>,
     calls: dce_rpc::Calls,
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
     logins: Logins,
-    /// A token came.
+    /// Whether a login token was seen.
     reads_logins: bool,
 }
 
@@ -44,8 +44,8 @@ impl Core {
     pub(super) fn new() -> Self {
         Self {
             shares: Shares::new(),
-            v1: Waiting1::default(),
-            v2: Waiting2::default(),
+            v1: PendingRequests1::default(),
+            v2: PendingRequests2::default(),
             pipe_trees: HashSet::default(),
             pipes: HashMap::default(),
             calls: dce_rpc::Calls::default(),
@@ -56,12 +56,12 @@ impl Core {
         }
     }
 
-    /// Whether a tree is one of pipes.
+    /// Whether a tree is a pipe tree.
     pub(super) fn is_pipe(&self, tree: u32) -> bool {
         self.pipe_trees.contains(&tree)
     }
 
-    /// A tree is one of pipes.
+    /// Marks a tree as a pipe tree.
     pub(super) fn set_pipe(&mut self, cx: &mut Context<'_>, tree: u32) {
         if self.pipe_trees.len() >= MAX_TREES && !self.pipe_trees.contains(&tree) {
             self.pipe_trees.clear();
@@ -70,25 +70,26 @@ impl Core {
         self.pipe_trees.insert(tree);
     }
 
-    /// A tree is removed.
+    /// Removes a tree.
     pub(super) fn unset_pipe(&mut self, tree: u32) {
         self.pipe_trees.remove(&tree);
     }
 
-    /// A file of this name is opened: its tree may be one of pipes.
-    pub(super) fn guess_pipe(&mut self, cx: &mut Context<'_>, tree: u32, name: &[u8]) {
+    /// Marks the tree of an opened file as a pipe tree, if the file's name indicates it.
+    pub(super) fn detect_pipe(&mut self, cx: &mut Context<'_>, tree: u32, name: &[u8]) {
         let names_pipe = || cx.env.names_pipe(name).unwrap_or_else(|| PIPES.contains(&name));
         if !self.is_pipe(tree) && names_pipe() {
             self.set_pipe(cx, tree);
             cx.raise(|c| SmbPipeConnectHeuristic { c });
-            self.shares.is_pipe_after_all();
+            self.shares.mark_as_pipe();
         }
     }
 
-    /// The token of a login.
+    /// Handles the token of a login.
     pub(super) fn login(&mut self, cx: &mut Context<'_>, from: Dir, token: &[u8]) {
         if !std::mem::replace(&mut self.reads_logins, true) {
-            // Both start with the first token, as in Zeek. NTLM inside of GSSAPI is another one.
+            // Both analyzers start with the first token, as in Zeek. NTLM within GSSAPI is a
+            // separate one.
             self.gssapi.start(cx);
             self.ntlm.start(cx);
         }
@@ -102,37 +103,37 @@ impl Core {
         }
     }
 
-    /// Bytes that are written to or read from a pipe.
+    /// Delivers bytes that are written to or read from a pipe.
     pub(super) fn pipe(&mut self, cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) {
-        let most = cx.env.setting("SMB::max_dce_rpc_analyzers", MAX_PIPES as u64);
-        if !self.pipes.contains_key(&pipe) && most > 0 && self.pipes.len() as u64 >= most {
+        let limit = cx.env.setting("SMB::max_dce_rpc_analyzers", MAX_PIPES as u64);
+        if !self.pipes.contains_key(&pipe) && limit > 0 && self.pipes.len() as u64 >= limit {
             self.pipes.clear();
             self.calls.clear();
             cx.raise(|c| SmbDiscardedDceRpcAnalyzers { c });
             cx.weird("SMB_discarded_dce_rpc_analyzers", "", Some("SMB"));
         }
-        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::inside(cx, pipe));
+        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::nested(cx, pipe));
         stream.deliver(cx, &mut self.calls, &mut self.logins, from, data);
     }
 
-    /// A pipe is closed.
+    /// Closes a pipe.
     pub(super) fn close_pipe(&mut self, pipe: u64) {
         self.pipes.remove(&pipe);
         self.calls.close(pipe);
     }
 
-    /// Nothing more is read for now: forgets what messages have to do with each other, but not what
-    /// rows are made of.
+    /// Suspends the analysis: drops the state that relates messages to each other, but not that of
+    /// rows.
     pub(super) fn suspend(&mut self) {
-        self.v1 = Waiting1::default();
-        self.v2 = Waiting2::default();
+        self.v1 = PendingRequests1::default();
+        self.v2 = PendingRequests2::default();
         self.pipe_trees.clear();
         self.pipes.clear();
         self.gssapi = gssapi::Inner::default();
         self.ntlm = ntlm::Inner::default();
     }
 
-    /// The connection is over.
+    /// Ends the analysis of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.shares.finish(cx);
         self.calls.finish(cx);
@@ -153,10 +154,10 @@ mod tests {
             let mut h = Harness::new(Proto::Tcp, 445);
             if let Some(names) = names {
                 let names = names.iter().map(|name| name.to_vec()).collect();
-                h.env.steer(h.now, gannet_event::Command::PipeNames(names));
+                h.env.apply_command(h.now, gannet_event::Command::PipeNames(names));
             }
             let mut core = Core::new();
-            core.guess_pipe(&mut h.cx(), 5, name);
+            core.detect_pipe(&mut h.cx(), 5, name);
             core.is_pipe(5)
         };
         assert_eq!([&b"samr"[..], b"own", b""].map(|name| guess(None, name)), [true, false, false]);

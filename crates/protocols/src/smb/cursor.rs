@@ -1,13 +1,13 @@
-//! Parsing records whose parts are at offsets, with Zeek's descriptions of missing data.
+//! Parser of records whose parts are at offsets, with Zeek's descriptions of missing data.
 
 use crate::support::OutOfBound;
 use crate::support::RecordFault;
 
-/// A value, or the fault of the record.
+/// A parsed value, or the fault of the record.
 pub(super) type Read<T> = Result<T, RecordFault>;
 
-/// A reader that starts at the beginning of a record. Lengths, offsets and errors about missing bytes
-/// count from there.
+/// A cursor that starts at the beginning of a record. Lengths, offsets and errors about missing
+/// bytes are relative to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     record: &'static str,
@@ -16,37 +16,37 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The record of this name, with all bytes there are from its begin on.
+    /// A cursor at the start of a record with this name; `data` may extend beyond the record.
     pub(super) fn new(record: &'static str, data: &'a [u8]) -> Self {
         Self { record, data, pos: 0 }
     }
 
-    /// Another record that begins here.
+    /// A cursor for a nested record that begins at the current position.
     pub(super) fn inner(&self, record: &'static str) -> Self {
         Self::new(record, &self.data[self.pos..])
     }
 
-    /// Continues behind a nested record that began here.
-    pub(super) fn pass(&mut self, inner: &Self) {
+    /// Advances past a nested record that began at the current position.
+    pub(super) fn advance_past(&mut self, inner: &Self) {
         self.pos = self.data.len().min(self.pos + inner.pos);
     }
 
-    /// Bytes read and skipped so far.
+    /// Number of bytes read and skipped so far.
     pub(super) fn pos(&self) -> usize {
         self.pos
     }
 
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.data.len() - self.pos
     }
 
     fn short(&self, field: &'static str, need: i64, have: i64) -> RecordFault {
-        // Zeek reports both as numbers of 32 bits.
+        // Zeek reports both as 32-bit numbers.
         let (need, have) = (i64::from(need as i32), i64::from(have as i32));
         OutOfBound::short_of(self.record, field, need, have).into()
     }
 
-    /// The next bytes; `n` as Zeek has it, which takes it for a signed number of 32 bits.
+    /// Reads `n` bytes. Zeek interprets `n` as a signed 32-bit number.
     pub(super) fn bytes(&mut self, field: &'static str, n: u32) -> Read<&'a [u8]> {
         let n = n as i32;
         let end = usize::try_from(n).ok().map(|n| self.pos + n);
@@ -58,42 +58,42 @@ impl<'a> Cursor<'a> {
         Ok(part)
     }
 
-    /// Numbers of `n` bytes in all, which end with this field.
+    /// Reads fields of `n` bytes in total; `field` is the last of them.
     pub(super) fn upto(&mut self, field: &'static str, n: u32) -> Read<Fields<'a>> {
         self.bytes(field, n).map(Fields)
     }
 
-    /// The numbers of a record that has nothing else.
+    /// Reads the fields of a record that contains nothing else.
     pub(super) fn all(&mut self, n: u32) -> Read<Fields<'a>> {
         self.upto("", n)
     }
 
     /// Checks that `n` elements of at least `size` bytes fit; the caller determines their real
-    /// size.
+    /// sizes.
     pub(super) fn has(&self, field: &'static str, n: usize, size: usize) -> Read<()> {
-        let left = self.left();
-        if n > left / size {
-            return Err(self.short(field, n as i64, left as i64));
+        let remaining = self.remaining();
+        if n > remaining / size {
+            return Err(self.short(field, n as i64, remaining as i64));
         }
         Ok(())
     }
 
-    /// Skips `n` elements of `size` bytes.
+    /// Skips `n` elements of `size` bytes, and returns their bytes.
     pub(super) fn list(&mut self, field: &'static str, n: usize, size: usize) -> Read<&'a [u8]> {
         self.has(field, n, size)?;
         self.bytes(field, (n * size) as u32)
     }
 
-    /// A string of `n` bytes, which is a record of its own.
+    /// Reads a string of `n` bytes, which is a nested record.
     pub(super) fn wide(&mut self, n: u32) -> Read<&'a [u8]> {
         let mut c = self.inner("SMB2_string");
-        let left = c.left() as i64;
-        let text = c.bytes("s", n).map_err(|_| c.short("s", i64::from(n), left))?;
-        self.pass(&c);
+        let remaining = c.remaining() as i64;
+        let text = c.bytes("s", n).map_err(|_| c.short("s", i64::from(n), remaining))?;
+        self.advance_past(&c);
         Ok(text)
     }
 
-    /// Skips to an offset, unless it lies behind.
+    /// Skips to offset `at`, unless that is before the current position.
     pub(super) fn pad_to(&mut self, field: &'static str, at: i64) -> Read<()> {
         let have = self.data.len() as i64;
         if at > have {
@@ -113,19 +113,20 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The rest.
+    /// Takes the remaining bytes.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         let rest = &self.data[self.pos..];
         self.pos = self.data.len();
         rest
     }
 
-    /// A string up to its NUL, or the end: in UTF-16, aligned to two bytes, or in bytes. `odd`:
-    /// whether the message that the alignment counts from began one byte before.
+    /// Reads a string up to its NUL or the end of data: in UTF-16, aligned to two bytes, or in
+    /// bytes. `odd`: whether the message to which the alignment is relative began at an odd
+    /// position.
     pub(super) fn string(&mut self, unicode: bool, odd: bool) -> Read<&'a [u8]> {
         let rest = self.inner("SMB_unicode_string");
         if !unicode {
-            let n = memchr::memchr(0, rest.data).map_or(rest.left(), |n| n + 1);
+            let n = memchr::memchr(0, rest.data).map_or(rest.remaining(), |n| n + 1);
             return self.bytes("", n as u32);
         }
         let pad = (self.pos + usize::from(odd)) & 1;
@@ -137,7 +138,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Numbers that are known to be there; beyond their end all are zero.
+/// Integers whose presence was checked; beyond the end all are zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a>(&'a [u8]);
 
@@ -148,7 +149,7 @@ impl Fields<'_> {
         *value
     }
 
-    /// Takes this number of bytes.
+    /// Takes `N` bytes.
     pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         self.array()
     }
@@ -178,8 +179,8 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    fn why<T: std::fmt::Debug>(read: Read<T>) -> String {
-        crate::support::said(read.unwrap_err())
+    fn error_text<T: std::fmt::Debug>(read: Read<T>) -> String {
+        crate::support::error_text(read.unwrap_err())
     }
 
     #[test]
@@ -194,12 +195,15 @@ mod tests {
         assert_eq!((c.string(true, true), c.pos()), (Ok(&b"\0\0"[..]), 9));
         let mut c = Cursor::new("R", b"_");
         c.pos = 1;
-        assert_eq!(why(c.string(true, false)), "out_of_bound: SMB_unicode_string:pad: 1 > 0");
+        assert_eq!(
+            error_text(c.string(true, false)),
+            "out_of_bound: SMB_unicode_string:pad: 1 > 0"
+        );
         assert_eq!(c.string(true, true), Ok(&b""[..]));
         let mut c = Cursor::new("R", b"abc");
         assert_eq!(c.wide(2), Ok(&b"ab"[..]));
-        assert_eq!(why(c.wide(2)), "out_of_bound: SMB2_string:s: 2 > 1");
-        assert_eq!(why(c.wide(u32::MAX)), "out_of_bound: SMB2_string:s: -1 > 1");
+        assert_eq!(error_text(c.wide(2)), "out_of_bound: SMB2_string:s: 2 > 1");
+        assert_eq!(error_text(c.wide(u32::MAX)), "out_of_bound: SMB2_string:s: -1 > 1");
         assert_eq!(c.wide(1), Ok(&b"c"[..]));
     }
 
@@ -208,11 +212,11 @@ mod tests {
         let mut c = Cursor::new("R", &[1, 2, 3, 4, 5]);
         let reads = (c.pad_to("p", -60), c.pad_to("p", 2), c.upto("n", 1).unwrap().u8());
         assert_eq!(reads, (Ok(()), Ok(()), 3));
-        assert_eq!((c.pad_to("p", 1), c.left()), (Ok(()), 2));
-        assert_eq!(why(c.pad_to("p", 8)), "out_of_bound: R:p: 8 > -3");
-        assert_eq!(why(c.pad_to("p", 0xffff_fffe)), "out_of_bound: R:p: -2 > 7");
-        assert_eq!(why(c.pad("p", 3)), "out_of_bound: R:p: 3 > -1");
-        assert_eq!((c.pad("p", 1), c.pad_to("p", 5), c.left()), (Ok(()), Ok(()), 0));
+        assert_eq!((c.pad_to("p", 1), c.remaining()), (Ok(()), 2));
+        assert_eq!(error_text(c.pad_to("p", 8)), "out_of_bound: R:p: 8 > -3");
+        assert_eq!(error_text(c.pad_to("p", 0xffff_fffe)), "out_of_bound: R:p: -2 > 7");
+        assert_eq!(error_text(c.pad("p", 3)), "out_of_bound: R:p: 3 > -1");
+        assert_eq!((c.pad("p", 1), c.pad_to("p", 5), c.remaining()), (Ok(()), Ok(()), 0));
     }
 
     #[test]
@@ -220,10 +224,10 @@ mod tests {
         let mut c = Cursor::new("R", &[1, 2, 3, 4, 5]);
         let mut f = c.upto("b", 3).unwrap();
         assert_eq!((f.u8(), f.u16(), f.u32()), (1, 0x302, 0));
-        assert_eq!(why(c.upto("d", 4)), "out_of_bound: R:d: 7 > 5");
-        assert_eq!(why(c.bytes("s", 0xffff_ffff)), "out_of_bound: R:s: 2 > 5");
-        assert_eq!(why(c.list("l", 2, 2)), "out_of_bound: R:l: 2 > 2");
+        assert_eq!(error_text(c.upto("d", 4)), "out_of_bound: R:d: 7 > 5");
+        assert_eq!(error_text(c.bytes("s", 0xffff_ffff)), "out_of_bound: R:s: 2 > 5");
+        assert_eq!(error_text(c.list("l", 2, 2)), "out_of_bound: R:l: 2 > 2");
         assert_eq!(c.list("l", 1, 2), Ok(&[4, 5][..]));
-        assert_eq!(why(c.inner("I").all(4)), "out_of_bound: I: 4 > 0");
+        assert_eq!(error_text(c.inner("I").all(4)), "out_of_bound: I: 4 > 0");
     }
 }

@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak SMB.
+//! Detection rules for SMB.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;

@@ -1,4 +1,4 @@
-//! Contents of files, which several connections may carry.
+//! Contents of files, which several connections may transfer.
 
 use std::hash::BuildHasher;
 
@@ -15,7 +15,7 @@ use crate::Context;
 use crate::Env;
 use crate::Tag;
 
-/// Forgets files that have ended.
+/// Removes files that have ended.
 fn sweep(env: &mut Env, now: Time) {
     if era(env.smb.swept) == era(now) {
         return;
@@ -33,13 +33,14 @@ fn sweep(env: &mut Env, now: Time) {
     env.smb.rows.sweep(&env.files);
 }
 
-/// Bytes of a key that are kept. Paths may be much longer, and a short message has one kept once more.
+/// Maximum stored length of a key, in bytes. Paths may be much longer, and a short message can
+/// cause another one to be stored.
 const MAX_KEY: usize = 512;
-/// Bytes of a file's name that are kept: more than logs show.
+/// Maximum stored length of a file's name, in bytes: more than logs show.
 const MAX_NAME: usize = 8192;
 
-/// The stored form of a key: of a long one its beginning and a hash.
-fn kept(mut key: Vec<u8>) -> Box<[u8]> {
+/// The stored form of a key: of a long one, its beginning and a hash.
+fn stored_key(mut key: Vec<u8>) -> Box<[u8]> {
     if key.len() > MAX_KEY {
         let digest = KeyedHash.hash_one(&key[..]);
         key.truncate(MAX_KEY);
@@ -48,7 +49,7 @@ fn kept(mut key: Vec<u8>) -> Box<[u8]> {
     key.into()
 }
 
-/// What makes a file the same one; `None` if too little is known of it.
+/// Key that identifies a file; `None` if too little is known of it.
 fn key(cx: &Context<'_>, file: &File) -> Option<Vec<u8>> {
     if file.name.is_none() && file.path.is_none() {
         return None;
@@ -61,8 +62,8 @@ fn key(cx: &Context<'_>, file: &File) -> Option<Vec<u8>> {
     Some([ends.as_flattened(), &modified.to_be_bytes(), path, b"\0", name].concat())
 }
 
-/// A part of a file. Returns its name in the logs if it is new to the connection, and where it is if it
-/// began there.
+/// Delivers a part of a file. Returns its identifier if it is new to the connection, and its
+/// [`FileId`] if its contents began there.
 pub(super) fn data(
     cx: &mut Context<'_>,
     file: &File,
@@ -71,24 +72,24 @@ pub(super) fn data(
     data: &[u8],
 ) -> Option<(Uid, Option<FileId>)> {
     sweep(cx.env, cx.now);
-    let Some(whole) = key(cx, file) else {
-        cx.raise_file_handle_of_none(Tag::Smb, from);
+    let Some(full_key) = key(cx, file) else {
+        cx.raise_handle_without_file(Tag::Smb, from);
         return None;
     };
-    let long = (whole.len() > MAX_KEY).then(|| whole.clone());
-    let key = kept(whole);
+    let long = (full_key.len() > MAX_KEY).then(|| full_key.clone());
+    let key = stored_key(full_key);
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
-    let (id, is_new, begun) = match known {
+    let (id, is_new, started_here) = match known {
         Some(id) if !cx.env.files.is_over(id) => {
-            cx.raise_file_handle_of_none(Tag::Smb, from);
+            cx.raise_handle_without_file(Tag::Smb, from);
             (id, cx.env.files.join(&mut cx.env.logs, cx.now, id, uid, conn), None)
         }
         _ => {
             if let Some(id) = known {
                 cx.file_end(id);
             }
-            // However often it is opened, it has one name until it changes.
+            // The file keeps its identifier, however often it is opened, until it changes.
             let fuid = cx.env.uids.named_file(long.as_deref().unwrap_or(&key));
             cx.env.files.set_next_fuid(fuid);
             let id = cx.file_start(FileStart { source: "SMB", from, ..FileStart::default() });
@@ -108,12 +109,12 @@ pub(super) fn data(
     }
     let fuid = env.files.fuid(id).filter(|_| is_new);
     env.files.data_at(&mut env.logs, now, id, offset, data);
-    fuid.map(|fuid| (fuid, begun))
+    fuid.map(|fuid| (fuid, started_here))
 }
 
-/// A file is closed. Returns whether its contents began on this connection, and end with that.
+/// Ends the contents of a file that is closed. Returns whether they began on this connection.
 pub(super) fn end(cx: &mut Context<'_>, file: &File) -> bool {
-    let Some(id) = key(cx, file).and_then(|key| cx.env.smb.files.remove(&kept(key))) else {
+    let Some(id) = key(cx, file).and_then(|key| cx.env.smb.files.remove(&stored_key(key))) else {
         return false;
     };
     let ends = cx.env.files.is_carried_by(id, cx.conn.uid);
@@ -131,10 +132,10 @@ mod tests {
     #[test]
     fn long_keys_are_kept_short() {
         let key = |len, last: u8| [&vec![b'a'; len][..], &[last]].concat();
-        assert_eq!(*kept(key(MAX_KEY - 1, b'x')), key(MAX_KEY - 1, b'x'));
-        assert_eq!(kept(key(60_000, b'x')).len(), MAX_KEY + 8);
-        assert_eq!(kept(key(60_000, b'x')), kept(key(60_000, b'x')));
-        assert_ne!(kept(key(60_000, b'x')), kept(key(60_000, b'y')));
+        assert_eq!(*stored_key(key(MAX_KEY - 1, b'x')), key(MAX_KEY - 1, b'x'));
+        assert_eq!(stored_key(key(60_000, b'x')).len(), MAX_KEY + 8);
+        assert_eq!(stored_key(key(60_000, b'x')), stored_key(key(60_000, b'x')));
+        assert_ne!(stored_key(key(60_000, b'x')), stored_key(key(60_000, b'y')));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The state of files, trees and commands.
+//! State of files, trees and commands.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::cursor::Fields;
 /// Text that several records share.
 pub(super) type Text = Arc<[u8]>;
 
-/// Times of a file, as they lie in messages.
+/// Times of a file, as encoded in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) created: u64,
@@ -24,7 +24,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Reads them in the order they have in messages.
+    /// Parses them, in the order of messages.
     pub(super) fn read(f: &mut Fields<'_>) -> Self {
         Self { created: f.u64(), accessed: f.u64(), modified: f.u64(), changed: f.u64() }
     }
@@ -43,7 +43,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Its name, if it is logged for such a share.
+    /// Name of the action, if it is logged for this type of share.
     pub(super) fn logged(self, share: Share) -> Option<&'static str> {
         Some(match (self, share) {
             (Self::Delete, _) => "SMB::FILE_DELETE",
@@ -57,7 +57,7 @@ impl Action {
     }
 }
 
-/// The kind of a share.
+/// Type of a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
     #[default]
@@ -86,7 +86,7 @@ impl Share {
         })
     }
 
-    /// In words where it has no name.
+    /// Text for an unknown type.
     pub(super) fn unknown(self) -> String {
         match self {
             Self::Other(n) => format!("unknown-{n}"),
@@ -100,7 +100,7 @@ impl Share {
 pub struct File {
     pub(super) ts: Time,
     pub(super) fuid: Option<Uid>,
-    /// The action on it, and its name if it is one that is logged.
+    /// The action on the file, and the action's name if it is logged.
     pub(super) action: Option<(Action, Option<&'static str>)>,
     pub(super) path: Option<Text>,
     pub(super) name: Option<Text>,
@@ -110,37 +110,37 @@ pub struct File {
 }
 
 impl File {
-    /// The action on it and its name, if the action is one that is logged.
-    pub(super) fn acted_on(&self) -> Option<(&'static str, &[u8])> {
+    /// The action's name and the file's name, if the action is logged.
+    pub(super) fn logged_action(&self) -> Option<(&'static str, &[u8])> {
         Some((self.action?.1?, self.name.as_deref()?))
     }
 }
 
 gannet_event::record! {
-    /// What is known of a file.
+    /// The record of a file in events.
     #[derive(Clone, Copy, Debug)]
     pub struct FileFacts<'a> = "gannet::SMBFile" {
-        /// When the request was seen that began with it.
+        /// Time of the request that began the action.
         ts: Time = "ts",
-        /// Its contents as a file.
+        /// Identifier of its contents in files.log.
         fuid: Option<Uid> = "fuid",
-        /// Action, if it is one that is logged.
+        /// Action, if it is logged.
         action: Option<&'static str> = "action",
         /// Path of the share.
         path: Option<&'a [u8]> = "path",
-        /// Its name.
+        /// Name of the file.
         name: Option<&'a [u8]> = "name",
-        /// Its size.
+        /// Size of the file, in bytes.
         size: u64 = "size",
-        /// Its previous name.
+        /// Previous name of the file.
         prev_name: Option<&'a [u8]> = "prev_name",
-        /// When its contents changed last, as all times in units of 100 ns since 1601.
+        /// Time of the last write, like all times in units of 100 ns since 1601.
         modified: Option<u64> = "modified",
-        /// When it was read last.
+        /// Time of the last access.
         accessed: Option<u64> = "accessed",
-        /// When it was made.
+        /// Creation time.
         created: Option<u64> = "created",
-        /// When its attributes changed last.
+        /// Time of the last change of attributes.
         changed: Option<u64> = "changed",
     }
 }
@@ -166,15 +166,15 @@ impl Arg for File {
     }
 }
 
-/// Seconds since 1970 of a time in tenths of microseconds since 1601 ([MS-DTYP] §2.3.3), with the precision that
-/// floating-point seconds since then have.
+/// Converts a FILETIME, in units of 100 ns since 1601 ([MS-DTYP] §2.3.3), to seconds since 1970,
+/// with the precision of a double for seconds since 1601.
 ///
 /// [MS-DTYP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-dtyp
 pub(super) fn seconds(filetime: u64) -> f64 {
     filetime as f64 / 10_000_000.0 - 11_644_473_600.0
 }
 
-/// A share that is connected to.
+/// A tree connect: a connected share.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) ts: Time,
@@ -184,20 +184,20 @@ pub(super) struct Tree {
     pub(super) share: Share,
 }
 
-/// A place in a [`Pool`].
+/// Index of a record in a [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ref(u32);
+pub(super) struct PoolIndex(u32);
 
-/// Records that several others refer to.
+/// A pool of records, each of which may be referenced several times.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
-    /// Number of records at which unused ones are removed.
+    /// Number of records at which unreferenced ones are removed.
     sweep_at: usize,
 }
 
-/// Fewest records before it is worth while to look for unused ones.
+/// Minimum number of records before unreferenced ones are removed.
 const SWEEP_AT: usize = 64;
 
 impl<T: Default> Pool<T> {
@@ -205,29 +205,29 @@ impl<T: Default> Pool<T> {
         Self { slots: Vec::new(), free: Vec::new(), sweep_at: SWEEP_AT }
     }
 
-    pub(super) fn add(&mut self, record: T) -> Ref {
+    pub(super) fn add(&mut self, record: T) -> PoolIndex {
         if let Some(at) = self.free.pop() {
             self.slots[at as usize] = Some(record);
-            return Ref(at);
+            return PoolIndex(at);
         }
         self.slots.push(Some(record));
-        Ref(self.slots.len() as u32 - 1)
+        PoolIndex(self.slots.len() as u32 - 1)
     }
 
-    /// The record; one that was forgotten is a fresh one.
-    pub(super) fn get(&mut self, at: Ref) -> &mut T {
+    /// The record at an index; a new one if it was removed.
+    pub(super) fn get(&mut self, at: PoolIndex) -> &mut T {
         self.slots[at.0 as usize].get_or_insert_with(T::default)
     }
 
-    /// Whether unused ones should be removed.
+    /// Whether unreferenced records should be removed.
     pub(super) fn is_full(&self) -> bool {
         self.slots.len() - self.free.len() >= self.sweep_at
     }
 
-    /// Lets go of all but these.
-    pub(super) fn retain(&mut self, used: impl Iterator<Item = Ref>) {
+    /// Removes all records except the `used` ones.
+    pub(super) fn retain(&mut self, used: impl Iterator<Item = PoolIndex>) {
         let mut keep = vec![false; self.slots.len()];
-        for Ref(at) in used {
+        for PoolIndex(at) in used {
             keep[at as usize] = true;
         }
         self.free.clear();
@@ -262,7 +262,7 @@ mod tests {
         pool.retain([refs[3], refs[5]].into_iter());
         assert!(!pool.is_full());
         assert_eq!((*pool.get(refs[3]), *pool.get(refs[5])), (3, 5));
-        let places: Vec<_> = (0..SWEEP_AT - 2).map(|n| pool.add(n)).collect();
-        assert!(!places.contains(&refs[3]) && pool.slots.len() == SWEEP_AT);
+        let indexes: Vec<_> = (0..SWEEP_AT - 2).map(|n| pool.add(n)).collect();
+        assert!(!indexes.contains(&refs[3]) && pool.slots.len() == SWEEP_AT);
     }
 }

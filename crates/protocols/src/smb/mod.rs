@@ -1,12 +1,12 @@
 //! SMB, versions 1 to 3 ([MS-CIFS], [MS-SMB], [MS-SMB2]), directly over TCP or in NetBIOS sessions.
 //!
 //! The analyzer splits the stream into session messages and these into messages of either version,
-//! which `v1` and `v2` parse. They report to the `Core` of a connection: logins go from there to
+//! which `v1` and `v2` parse. They report to the `Core` of a connection, which passes logins to
 //! GSSAPI and NTLM, data of named pipes to DCE-RPC, and contents of files to file analysis
 //! (`files`). The `Shares` of a connection resolve the tree, file and command of a message, and
-//! report what happens to them.
+//! report the actions on them.
 //!
-//! Encrypted messages of version 3 are passed over.
+//! Encrypted messages of version 3 are skipped.
 //!
 //! [MS-CIFS]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-cifs
 //! [MS-SMB]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb
@@ -38,7 +38,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[139, 445]),

@@ -1,4 +1,4 @@
-//! Values that events of both versions carry.
+//! Values in events of both versions.
 
 use super::cursor::Fields;
 use super::events::FileAttrs;
@@ -22,19 +22,19 @@ impl From<Times> for MacTimes {
     }
 }
 
-/// Reads the two parts of an identifier.
+/// Parses the two parts of an identifier.
 pub(super) fn guid(f: &mut Fields<'_>) -> Guid {
     Guid { persistent: f.u64(), volatile: f.u64() }
 }
 
 impl Guid {
-    /// The number by which a file is known: the sum of both parts.
+    /// The number that identifies a file: the sum of both parts.
     pub(super) fn file(self) -> u64 {
         self.persistent.wrapping_add(self.volatile)
     }
 }
 
-/// Attributes by their flags ([MS-FSCC] §2.6).
+/// Decodes file attribute flags ([MS-FSCC] §2.6).
 ///
 /// [MS-FSCC]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-fscc
 pub(super) fn attributes(flags: u32) -> FileAttrs {

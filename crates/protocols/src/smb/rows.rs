@@ -1,4 +1,5 @@
-//! smb_files.log and smb_mapping.log: files by their last actions, each state once in a while, and trees.
+//! smb_files.log and smb_mapping.log: actions on files, where equal states are logged only once in
+//! an interval, and tree connects.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -14,26 +15,26 @@ use super::events::SmbFileAction;
 use super::events::SmbLastAction;
 use super::events::SmbMapping;
 use super::info::File;
-use super::shared::rows::Last;
+use super::shared::rows::LastAction;
 use super::shared::rows::MAX_LAST_NAMES;
 use super::shared::rows::QUIET;
 use super::shared::rows::row;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::support::limit_reached;
 
 gannet_log::row! {
-    /// One row for each share that is connected to.
+    /// One row for each share that a client is connected to.
     pub struct MappingRow<'a> = "smb_mapping" {
-        /// When it was asked for.
+        /// Time of the request.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
-        /// Its name.
+        /// Path of the share.
         path: Option<&'a [u8]> = "path",
-        /// Kind of service (SMB 1).
+        /// Service type (SMB 1).
         service: Option<&'a [u8]> = "service",
         /// File system (SMB 1).
         native_file_system: Option<&'a [u8]> = "native_file_system",
@@ -42,37 +43,39 @@ gannet_log::row! {
     }
 }
 
-/// Time between two scans for states that may be logged again, which data triggers.
+/// Minimum interval between scans for states that may be logged again; data triggers the scans.
 const SWEEP: Interval = Interval::from_secs(10);
-/// States that a connection remembers. At this number all are forgotten, so that a state may be logged twice:
-/// `SMB_discarded_file_states` reports it.
+/// Maximum number of states kept per connection. When it is reached, all are dropped, so that a
+/// state may be logged twice: `SMB_discarded_file_states` reports it.
 const MAX_RECENT: usize = 1 << 16;
 
 /// The rows of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     recent: HashMap<u64, Time, KeyedHash>,
-    /// When those that are not recent any more are forgotten next; nothing before any data.
+    /// Time of the next scan for expired states; `None` before any data.
     sweep: Option<Time>,
-    /// Whether the last action is kept to be logged when contents that began here time out.
-    is_kept: bool,
-    /// The names of a last action were too long to be kept, which is reported once a connection.
+    /// Whether the last action is stored, to be logged when contents that began on the connection
+    /// time out.
+    is_stored: bool,
+    /// Whether it was reported that the names of a last action were too long to be stored; reported
+    /// once per connection.
     is_limited: bool,
-    /// More states than are remembered, which is reported once a connection.
+    /// Whether it was reported that there were too many states; reported once per connection.
     is_full: bool,
 }
 
 impl Rows {
-    /// The connection is over.
+    /// Ends the rows with the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
-        if self.is_kept {
-            cx.env.smb.rows.leave(cx.conn.uid);
+        if self.is_stored {
+            cx.env.smb.rows.connection_ended(cx.conn.uid);
         }
     }
 }
 
-impl Hear<SmbData> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, _event: &SmbData) {
+impl OnEvent<SmbData> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, _event: &SmbData) {
         let now = cx.now;
         match self.sweep {
             None => self.sweep = Some(now),
@@ -85,15 +88,15 @@ impl Hear<SmbData> for Rows {
     }
 }
 
-impl Hear<SmbFileAction<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbFileAction<'_>) {
+impl OnEvent<SmbFileAction<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmbFileAction<'_>) {
         let Some(row) = row(cx.conn.uid, cx.conn.id, event.file) else { return };
-        if let Some(key) = identity(self.recent.hasher(), event.file) {
+        if let Some(key) = state_hash(self.recent.hasher(), event.file) {
             if self.recent.len() >= MAX_RECENT && !self.recent.contains_key(&key) {
                 self.recent.clear();
                 if !std::mem::replace(&mut self.is_full, true) {
-                    let most = MAX_RECENT.to_string();
-                    limit_reached(cx, "SMB_discarded_file_states", &most, Some("SMB"));
+                    let limit = MAX_RECENT.to_string();
+                    limit_reached(cx, "SMB_discarded_file_states", &limit, Some("SMB"));
                 }
             }
             if self.recent.insert(key, cx.now).is_some() {
@@ -104,29 +107,29 @@ impl Hear<SmbFileAction<'_>> for Rows {
     }
 }
 
-/// When contents that began here time out, Zeek logs the last action again, even if it was about another file: this
-/// keeps the action for that case.
-impl Hear<SmbLastAction<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbLastAction<'_>) {
+/// When contents that began on a connection time out, Zeek logs its last action again, even if that
+/// was on another file: this stores the action for that case.
+impl OnEvent<SmbLastAction<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmbLastAction<'_>) {
         let (uid, kept) = (cx.conn.uid, &mut cx.env.smb.rows);
         if let Some(file) = event.file {
-            let key = identity(self.recent.hasher(), file);
+            let key = state_hash(self.recent.hasher(), file);
             let logged = key.and_then(|key| self.recent.get(&key).copied());
-            let (file, carried) = (file.clone(), event.carried.0);
-            let last = Last { id: cx.conn.id, file, carried, logged, is_over: false };
-            self.is_kept = kept.keep(uid, last);
-            if !self.is_kept && !std::mem::replace(&mut self.is_limited, true) {
-                let most = MAX_LAST_NAMES.to_string();
-                limit_reached(cx, "SMB_discarded_last_action", &most, Some("SMB"));
+            let (file, transferred) = (file.clone(), event.transferred.0);
+            let last = LastAction { id: cx.conn.id, file, transferred, logged, is_over: false };
+            self.is_stored = kept.store_last(uid, last);
+            if !self.is_stored && !std::mem::replace(&mut self.is_limited, true) {
+                let limit = MAX_LAST_NAMES.to_string();
+                limit_reached(cx, "SMB_discarded_last_action", &limit, Some("SMB"));
             }
-        } else if std::mem::take(&mut self.is_kept) {
+        } else if std::mem::take(&mut self.is_stored) {
             kept.forget(uid);
         }
     }
 }
 
-impl Hear<SmbMapping<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmbMapping<'_>) {
+impl OnEvent<SmbMapping<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmbMapping<'_>) {
         let unknown;
         let share_type = match event.share.name() {
             Some(name) => name,
@@ -147,9 +150,9 @@ impl Hear<SmbMapping<'_>> for Rows {
     }
 }
 
-/// A keyed hash of the columns that make rows of a file equal. `None`: rows of files without times
-/// are all logged.
-fn identity(hash: &KeyedHash, file: &File) -> Option<u64> {
+/// A keyed hash of the columns that identify equal states of a file. `None` for files without
+/// times, whose states are all logged.
+fn state_hash(hash: &KeyedHash, file: &File) -> Option<u64> {
     let (action, times) = (file.action?.1?, file.times?);
     let names = (file.name.as_deref()?, file.path.as_deref());
     let changes = [file.size, times.modified, times.created, times.changed];
@@ -161,7 +164,7 @@ mod tests {
     use gannet_base::Dir;
     use gannet_base::Proto;
 
-    use super::super::events::Carried;
+    use super::super::events::TransferredFile;
     use super::super::files::data;
     use super::super::info::Action;
     use super::super::info::Times;
@@ -172,18 +175,20 @@ mod tests {
     fn long_names_are_not_stored_for_a_second_report() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let some = File { name: Some(vec![b'a'].into()), ..File::default() };
-        let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
+        let transferred =
+            data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
         let mut rows = Rows::default();
         let mut kept = |len: usize| {
             let file = File { name: Some(vec![b'a'; len].into()), ..File::default() };
             let mut cx = h.cx();
-            let (c, carried) = (gannet_event::Connection::CURRENT, Carried(carried));
-            rows.hear(&mut cx, &SmbLastAction { c, file: Some(&file), carried });
+            let (c, transferred) =
+                (gannet_event::Connection::CURRENT, TransferredFile(transferred));
+            rows.on_event(&mut cx, &SmbLastAction { c, file: Some(&file), transferred });
             cx.env.smb.rows.last.len()
         };
         let lens = [MAX_LAST_NAMES, MAX_LAST_NAMES + 1, MAX_LAST_NAMES + 2, 1];
         assert_eq!(lens.map(&mut kept), [1, 0, 0, 1]);
-        // Once a connection.
+        // Reported once per connection.
         let weirds = h.rows("weird");
         let names: Vec<&str> = weirds.iter().map(|row| &*row["name"]).collect();
         assert_eq!(names, ["SMB_discarded_last_action"]);
@@ -201,19 +206,19 @@ mod tests {
                     ..File::default()
                 };
                 let c = gannet_event::Connection::CURRENT;
-                rows.hear(&mut h.cx(), &SmbFileAction { c, file: &file });
+                rows.on_event(&mut h.cx(), &SmbFileAction { c, file: &file });
             }
             (rows.recent.len(), h.rows("weird").len())
         };
         assert_eq!(after(&mut h, 0..MAX_RECENT), (MAX_RECENT, 0));
-        // A known state is not a further one.
+        // A known state does not count again.
         assert_eq!(after(&mut h, 0..1), (MAX_RECENT, 0));
-        // A further one makes all others unknown: they are logged again.
+        // One more state drops all others: they are logged again.
         assert_eq!(after(&mut h, MAX_RECENT..MAX_RECENT + 1), (1, 1));
         let logged = h.rows("smb_files").len();
         assert_eq!(after(&mut h, 0..1), (2, 1));
         assert_eq!(h.rows("smb_files").len(), logged + 1);
-        // The limit is reported once a connection.
+        // The limit is reported once per connection.
         assert_eq!(after(&mut h, 1..MAX_RECENT), (1, 1));
         let weirds = h.rows("weird");
         let weirds: Vec<_> = weirds.iter().map(|row| (&*row["name"], &*row["addl"])).collect();

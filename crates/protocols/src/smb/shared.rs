@@ -1,4 +1,4 @@
-//! What all connections share.
+//! State that all connections share.
 
 pub(super) mod rows;
 
@@ -10,12 +10,12 @@ use gannet_files::FileId;
 
 use self::rows::LastActions;
 
-/// What all connections of a shard share for SMB: files in transit, by client, server, share, name
-/// and time of the last change.
+/// SMB state that all connections of a shard share. Files in transit are identified by client,
+/// server, share, name and time of the last change.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) files: HashMap<Box<[u8]>, FileId, KeyedHash>,
-    /// What rows need of connections that started files.
+    /// State of rows for connections that started files.
     pub(crate) rows: LastActions,
     pub(super) swept: Time,
 }

@@ -5,16 +5,16 @@ use gannet_base::Time;
 use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 
-use super::events::Carried;
 use super::events::SmbData;
 use super::events::SmbFileAction;
 use super::events::SmbLastAction;
 use super::events::SmbMapping;
+use super::events::TransferredFile;
 use super::files;
 use super::info::Action;
 use super::info::File;
 use super::info::Pool;
-use super::info::Ref;
+use super::info::PoolIndex;
 use super::info::Share;
 use super::info::Text;
 use super::info::Times;
@@ -25,16 +25,16 @@ use crate::Context;
 use crate::Tag;
 use crate::support::limit_reached;
 
-/// Commands that wait for an answer, open files and trees of one connection that are remembered.
-const MAX_REMEMBERED: usize = 1 << 16;
-/// Option of a request to open: delete the file when it is closed.
+/// Maximum numbers of pending commands, open files and trees kept per connection.
+const MAX_ENTRIES: usize = 1 << 16;
+/// Create option: delete the file when it is closed.
 const DELETE_ON_CLOSE: u32 = 0x1000;
 
-/// A command and its subject.
+/// A command, with its file and tree.
 #[derive(Clone, Copy, Debug)]
 struct Command {
-    file: Ref,
-    tree: Option<Ref>,
+    file: PoolIndex,
+    tree: Option<PoolIndex>,
     options: u32,
 }
 
@@ -45,19 +45,19 @@ type Map<K, V> = HashMap<K, V, KeyedHash>;
 pub(super) struct Shares {
     files: Pool<File>,
     trees: Pool<Tree>,
-    by_file: Map<u64, Ref>,
-    by_tree: Map<u32, Ref>,
-    /// Commands that wait for an answer, by message.
+    by_file: Map<u64, PoolIndex>,
+    by_tree: Map<u32, PoolIndex>,
+    /// Commands that wait for a response, by message identifier.
     pending: Map<u64, Command>,
     /// The current command and its message.
     command: Option<(u64, Command)>,
-    file: Option<Ref>,
-    tree: Option<Ref>,
-    /// Contents that began here and may time out: incomplete ones, if there are any.
-    carried: Option<FileId>,
-    /// Something was done since it was looked whether to keep it.
-    is_news: bool,
-    /// More was to be remembered than may be, and that was forgotten: not yet reported.
+    file: Option<PoolIndex>,
+    tree: Option<PoolIndex>,
+    /// The incomplete file whose contents began on this connection and may time out.
+    transferred: Option<FileId>,
+    /// Whether an action was performed since [`report_last_action`](Self::report_last_action) was last called.
+    has_new_action: bool,
+    /// A limit was exceeded and entries were dropped, which is not reported yet.
     overflowed: bool,
     rows: Rows,
 }
@@ -73,29 +73,29 @@ impl Shares {
             command: None,
             file: None,
             tree: None,
-            carried: None,
-            is_news: false,
+            transferred: None,
+            has_new_action: false,
             overflowed: false,
             rows: Rows::default(),
         }
     }
 
-    /// Data comes.
+    /// Notes that data arrived.
     pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
         cx.report(&mut self.rows, |c| SmbData { c });
     }
 
-    /// Lets go of what nothing refers to any more.
-    fn tidy(&mut self) {
-        if self.by_file.len() > MAX_REMEMBERED {
+    /// Removes records without references.
+    fn remove_unreferenced(&mut self) {
+        if self.by_file.len() > MAX_ENTRIES {
             self.by_file.clear();
             self.overflowed = true;
         }
-        if self.by_tree.len() > MAX_REMEMBERED {
+        if self.by_tree.len() > MAX_ENTRIES {
             self.by_tree.clear();
             self.overflowed = true;
         }
-        if self.pending.len() > MAX_REMEMBERED {
+        if self.pending.len() > MAX_ENTRIES {
             self.pending.clear();
             self.overflowed = true;
         }
@@ -110,24 +110,24 @@ impl Shares {
         }
     }
 
-    /// Stores the facts of the current command.
+    /// Stores the state of the current command.
     fn store(&mut self) {
         if let Some((message, command)) = self.command
-            && let Some(kept) = self.pending.get_mut(&message)
+            && let Some(pending_command) = self.pending.get_mut(&message)
         {
-            *kept = command;
+            *pending_command = command;
         }
     }
 
-    fn new_file(&mut self, now: Time) -> Ref {
+    fn new_file(&mut self, now: Time) -> PoolIndex {
         self.files.add(File { ts: now, ..File::default() })
     }
 
-    fn new_tree(&mut self, now: Time) -> Ref {
+    fn new_tree(&mut self, now: Time) -> PoolIndex {
         self.trees.add(Tree { ts: now, ..Tree::default() })
     }
 
-    /// The current command; a placeholder before the first message.
+    /// The current command; before the first message, a placeholder.
     fn command(&mut self, now: Time) -> &mut Command {
         let files = &mut self.files;
         let fresh = || {
@@ -137,11 +137,10 @@ impl Shares {
         &mut self.command.get_or_insert_with(fresh).1
     }
 
-    /// A message of version 2 begins. An answer that says that there will be another one leaves
-    /// its command waiting.
+    /// Begins a message of version 2. A response with STATUS_PENDING keeps its command pending.
     pub(super) fn v2(&mut self, now: Time, tree: u32, message: u64, from: Dir, is_pending: bool) {
         self.store();
-        self.tidy();
+        self.remove_unreferenced();
         let mut command = match self.pending.get(&message) {
             Some(command) => *command,
             None => Command { file: self.new_file(now), tree: None, options: 0 },
@@ -160,7 +159,7 @@ impl Shares {
         };
         command.tree = Some(at);
         self.file = Some(command.file);
-        self.is_news = true;
+        self.has_new_action = true;
         self.tree = Some(at);
         self.command = Some((message, command));
         if from.is_orig() || is_pending {
@@ -170,10 +169,10 @@ impl Shares {
         }
     }
 
-    /// A message of version 1 begins.
+    /// Begins a message of version 1.
     pub(super) fn v1(&mut self, now: Time, tree: u32, message: u64, from: Dir) {
         self.store();
-        self.tidy();
+        self.remove_unreferenced();
         let at = match self.by_tree.get(&tree) {
             Some(at) => *at,
             None => {
@@ -195,10 +194,10 @@ impl Shares {
         }
     }
 
-    /// Too much waits in the analyzer: files and commands are forgotten here, too. Says how many of
-    /// everything there were.
+    /// Drops files and commands, because too many requests are pending in the analyzer. Returns the
+    /// numbers of all entries before, as text.
     pub(super) fn discard(&mut self) -> String {
-        let told = format!(
+        let counts = format!(
             "fid_map={} tid_map={} pending_cmds={} pipe_map=0",
             self.by_file.len(),
             self.by_tree.len(),
@@ -206,11 +205,11 @@ impl Shares {
         );
         self.by_file.clear();
         self.pending.clear();
-        told
+        counts
     }
 
-    /// The current tree is a pipe share, by the name of a file in it.
-    pub(super) fn is_pipe_after_all(&mut self) {
+    /// Notes that the current tree is a pipe share, according to the name of a file in it.
+    pub(super) fn mark_as_pipe(&mut self) {
         if let Some(tree) = self.tree {
             let tree = self.trees.get(tree);
             tree.path = Some((*b"<unknown>").into());
@@ -226,24 +225,24 @@ impl Shares {
         self.tree.and_then(|t| self.trees.get(t).path.clone())
     }
 
-    /// Selects the file with this number as the current one.
+    /// Makes the file with this number the current one.
     pub(super) fn set_file(&mut self, now: Time, number: u64) -> &mut File {
         let unnamed = self.command(now).file;
         let at = *self.by_file.entry(number).or_insert(unnamed);
         self.command(now).file = at;
         self.file = Some(at);
-        self.is_news = true;
+        self.has_new_action = true;
         self.files.get(at)
     }
 
-    /// Something is done with a file.
+    /// Notes an action on a file.
     pub(super) fn act(&mut self, cx: &mut Context<'_>, number: u64, action: Action) {
         let share = self.share();
         self.set_file(cx.now, number).action = Some((action, action.logged(share)));
         self.report(cx);
     }
 
-    /// The same in version 1, where every share counts as a disk.
+    /// Like [`act`](Self::act) in version 1, where every share counts as a disk.
     pub(super) fn act_v1(&mut self, cx: &mut Context<'_>, number: u64, action: Action) {
         let path = self.tree_path();
         let file = self.set_file(cx.now, number);
@@ -253,14 +252,14 @@ impl Shares {
         }
     }
 
-    /// Version 2: a tree is asked for.
+    /// Version 2: a tree connect request.
     pub(super) fn connect(&mut self, path: Vec<u8>) {
         if let Some(tree) = self.tree {
             self.trees.get(tree).path = Some(path.into());
         }
     }
 
-    /// Version 2: a tree is given.
+    /// Version 2: a tree connect response.
     pub(super) fn connected(&mut self, cx: &mut Context<'_>, share: Share) {
         if let Some(tree) = self.tree {
             let tree = self.trees.get(tree);
@@ -269,7 +268,7 @@ impl Shares {
         }
     }
 
-    /// Version 1: a tree is asked for.
+    /// Version 1: a tree connect request.
     pub(super) fn connect_v1(&mut self, now: Time, path: Vec<u8>, service: Vec<u8>) {
         let tree = Tree {
             ts: now,
@@ -281,7 +280,7 @@ impl Shares {
         self.command(now).tree = Some(tree);
     }
 
-    /// Version 1: a tree is given.
+    /// Version 1: a tree connect response.
     pub(super) fn connected_v1(
         &mut self,
         cx: &mut Context<'_>,
@@ -303,7 +302,7 @@ impl Shares {
         self.by_tree.insert(number, at);
     }
 
-    /// A tree is removed.
+    /// A tree disconnect.
     pub(super) fn disconnect(&mut self, number: u32) {
         if self.by_tree.remove(&number).is_some() {
             self.tree = None;
@@ -313,7 +312,7 @@ impl Shares {
         }
     }
 
-    /// Version 2: a file is to be opened.
+    /// Version 2: a create request.
     pub(super) fn create(&mut self, now: Time, name: Vec<u8>, options: u32) {
         let name = if name.is_empty() { b"<share_root>".to_vec() } else { name };
         let share = self.share();
@@ -325,7 +324,7 @@ impl Shares {
         }
     }
 
-    /// Version 2: a file is open.
+    /// Version 2: a create response.
     pub(super) fn created(
         &mut self,
         cx: &mut Context<'_>,
@@ -349,7 +348,7 @@ impl Shares {
         }
     }
 
-    /// Version 1: a file is to be opened.
+    /// Version 1: a create request.
     pub(super) fn create_v1(&mut self, now: Time, name: Vec<u8>) {
         let file = self.files.add(File {
             ts: now,
@@ -359,10 +358,10 @@ impl Shares {
         });
         self.command(now).file = file;
         self.file = Some(file);
-        self.is_news = true;
+        self.has_new_action = true;
     }
 
-    /// Version 1: a file is open.
+    /// Version 1: a create response.
     pub(super) fn created_v1(
         &mut self,
         cx: &mut Context<'_>,
@@ -379,11 +378,11 @@ impl Shares {
         }
         self.by_file.insert(number, at);
         self.file = Some(at);
-        self.is_news = true;
+        self.has_new_action = true;
         self.report(cx);
     }
 
-    /// A file gets another name.
+    /// A file is renamed.
     pub(super) fn rename(&mut self, cx: &mut Context<'_>, number: u64, name: Vec<u8>) {
         let file = self.set_file(cx.now, number);
         if file.name.is_some() {
@@ -393,7 +392,7 @@ impl Shares {
         self.act(cx, number, Action::Rename);
     }
 
-    /// A file is to be deleted, or is not after all.
+    /// A file is marked for deletion, or the mark is removed.
     pub(super) fn delete(&mut self, cx: &mut Context<'_>, number: u64, is_wanted: bool) {
         if is_wanted {
             self.act(cx, number, Action::Delete);
@@ -417,51 +416,59 @@ impl Shares {
         if let Some(file) = self.file
             && files::end(cx, self.files.get(file))
         {
-            // Zeek logs this when its contents end, too.
+            // Zeek also logs this action when the file's contents end.
             self.report(cx);
         }
     }
 
-    /// A part of the contents of the current file.
+    /// Delivers a part of the contents of the current file.
     pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
         let Some(at) = self.file else {
-            return cx.raise_file_handle_of_none(Tag::Smb, from);
+            return cx.raise_handle_without_file(Tag::Smb, from);
         };
         let file = self.files.get(at);
-        if let Some((fuid, begun)) = files::data(cx, file, from, offset, data) {
+        if let Some((fuid, new_transfer)) = files::data(cx, file, from, offset, data) {
             let uid = cx.conn.uid;
-            let lasts = self.carried.is_some_and(|id| cx.env.files.is_carried_by(id, uid));
-            self.carried = self.carried.filter(|_| lasts).or(begun).or(self.carried);
-            self.is_news = true;
+            let lasts = self.transferred.is_some_and(|id| cx.env.files.is_carried_by(id, uid));
+            self.transferred =
+                self.transferred.filter(|_| lasts).or(new_transfer).or(self.transferred);
+            self.has_new_action = true;
             file.fuid = Some(fuid);
             self.report(cx);
         }
     }
 
-    /// Reports the current file, if its action is one that is logged.
+    /// Reports the action on the current file, if it is logged.
     fn report(&mut self, cx: &mut Context<'_>) {
         let Some(at) = self.file else { return };
         let file = &*self.files.get(at);
-        if file.acted_on().is_some() {
+        if file.logged_action().is_some() {
             cx.report(&mut self.rows, |c| SmbFileAction { c, file });
         }
     }
 
-    /// A chunk was processed. What was done last is reported where contents that began here may time out.
-    pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
+    /// Called after each chunk. Reports the last action, if contents that began on this connection
+    /// may time out.
+    pub(super) fn report_last_action(&mut self, cx: &mut Context<'_>) {
         if std::mem::take(&mut self.overflowed) {
-            let most = MAX_REMEMBERED.to_string();
-            limit_reached(cx, "SMB_discarded_files_state", &most, Some("SMB"));
+            let limit = MAX_ENTRIES.to_string();
+            limit_reached(cx, "SMB_discarded_files_state", &limit, Some("SMB"));
         }
-        let Some(carried) = self.carried.filter(|_| std::mem::take(&mut self.is_news)) else {
+        let Some(transferred) =
+            self.transferred.filter(|_| std::mem::take(&mut self.has_new_action))
+        else {
             return;
         };
         let file = self.file.map(|at| &*self.files.get(at));
-        let file = file.filter(|f| f.acted_on().is_some());
-        cx.report(&mut self.rows, |c| SmbLastAction { c, file, carried: Carried(carried) });
+        let file = file.filter(|f| f.logged_action().is_some());
+        cx.report(&mut self.rows, |c| SmbLastAction {
+            c,
+            file,
+            transferred: TransferredFile(transferred),
+        });
     }
 
-    /// The connection is over.
+    /// Writes pending rows at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.rows.finish(cx);
     }
@@ -478,7 +485,7 @@ fn report_tree(cx: &mut Context<'_>, rows: &mut Rows, tree: &Tree) {
     });
 }
 
-/// Whether a time is after 1970: pipes have none.
+/// Whether a time is after 1970; those of pipes are not.
 fn is_set(filetime: u64) -> bool {
     seconds(filetime) > 0.0
 }

@@ -1,8 +1,8 @@
 //! Messages of version 1 ([MS-CIFS] §2.2.4, [MS-SMB] §2.2.4).
 //!
-//! Commands whose name ends in AndX carry another command behind them, which is found by its
-//! offset: [`message`] reads the header and follows them. What commands say of [`files`], of the
-//! [`session`] and in [`transactions`] is read there.
+//! Commands whose name ends in AndX are followed by another command, at a given offset: [`message`]
+//! parses the header and follows the chain. The commands are parsed in [`files`], [`session`] and
+//! [`transactions`].
 //!
 //! [MS-CIFS]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-cifs
 //! [MS-SMB]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb
@@ -13,7 +13,7 @@ mod session;
 mod transactions;
 mod waiting;
 
-pub(super) use self::waiting::Waiting;
+pub(super) use self::waiting::PendingRequests;
 
 use gannet_base::Dir;
 
@@ -45,12 +45,12 @@ use crate::Context;
 use crate::Tag;
 use crate::support::RecordFault;
 
-/// Length of the header behind the protocol identifier.
+/// Length of the header after the protocol identifier, in bytes.
 const HEADER_REST: u32 = 28;
-/// A message of this length says only its status.
+/// Length of a message that contains only a status, in bytes.
 const EMPTY: usize = 35;
 
-/// Reads a message behind its protocol identifier; `length` is that of the session message.
+/// Parses a message after its protocol identifier; `length` is that of the session message.
 pub(super) fn message(
     cx: &mut Context<'_>,
     core: &mut Core,
@@ -89,11 +89,11 @@ pub(super) fn message(
     }
     let h = Header { from, unicode, tree, message, is_pipe, record };
     let is_request = from.is_orig();
-    let place = CommandPosition { command, is_request, offset: HEADER_LENGTH, depth: 0 };
-    All::read(cx, core, h, place, c.rest())
+    let position = CommandPosition { command, is_request, offset: HEADER_LENGTH, depth: 0 };
+    All::read(cx, core, h, position, c.rest())
 }
 
-/// All commands.
+/// Parser of all commands.
 struct All;
 
 impl Commands for All {
@@ -163,7 +163,8 @@ impl Commands for All {
                 cx.raise(|c| Smb1CheckDirectoryResponse { c, hdr: h.record });
                 Ok(())
             }
-            // An offset's size is never settled: requests to lock are taken for broken.
+            // Zeek's parser cannot determine the size of an offset: lock requests count as
+            // malformed.
             (0x24, true) => {
                 let record = "SMB1_locking_andx_request";
                 read(record).upto("bytecount", 19)?;
@@ -206,14 +207,14 @@ impl Commands for All {
     }
 }
 
-/// The name of a command that has one, which is not logged.
+/// The name in a command that has one; it is not logged.
 fn named<'a>(h: Header, record: &'static str, data: &'a [u8]) -> Read<&'a [u8]> {
     let c = &mut Cursor::new(record, data);
     c.upto("buffer_format", 4)?;
     c.string(h.unicode, false)
 }
 
-/// A number and data.
+/// Parses a number and data.
 fn echo<'a>(record: &'static str, data: &'a [u8]) -> Read<(u16, &'a [u8])> {
     let c = &mut Cursor::new(record, data);
     let mut f = c.upto("byte_count", 5)?;
@@ -231,7 +232,7 @@ mod tests {
     use crate::testing::Harness;
     use gannet_base::Proto;
 
-    /// A connection with the data sent in a message: tree 7, without Unicode.
+    /// A connection that is fed with messages: tree 7, without Unicode.
     pub(super) struct Client {
         harness: Harness,
         analyzer: Analyzer,
@@ -244,7 +245,7 @@ mod tests {
             Self { harness, analyzer }
         }
 
-        fn say(&mut self, from: Dir, command: u8, body: &[u8]) {
+        fn send(&mut self, from: Dir, command: u8, body: &[u8]) {
             let mut m = b"\xffSMB".to_vec();
             m.push(command);
             m.resize(32, 0);
@@ -254,30 +255,30 @@ mod tests {
             self.analyzer.stream(&mut self.harness.cx(), from, &session);
         }
 
-        /// A request: the data behind the header.
-        pub(super) fn ask(&mut self, command: u8, body: &[u8]) {
-            self.say(Dir::Orig, command, body);
+        /// Sends a request with `body` after the header.
+        pub(super) fn request(&mut self, command: u8, body: &[u8]) {
+            self.send(Dir::Orig, command, body);
         }
 
-        /// A response.
-        pub(super) fn answer(&mut self, command: u8, body: &[u8]) {
-            self.say(Dir::Resp, command, body);
+        /// Sends a response.
+        pub(super) fn response(&mut self, command: u8, body: &[u8]) {
+            self.send(Dir::Resp, command, body);
         }
 
         /// Connects a tree `\\srv\s` of a service.
         pub(super) fn connect(&mut self, service: &[u8]) {
-            self.ask(0x75, b"\x04\xff\0\0\0\0\0\0\0\x0e\0\\\\srv\\s\0?????\0");
+            self.request(0x75, b"\x04\xff\0\0\0\0\0\0\0\x0e\0\\\\srv\\s\0?????\0");
             let length = [service.len() as u8 + 1, 0];
             let response = [b"\x03\xff\0\0\0\0\0", &length[..], service, b"\0"];
-            self.answer(0x75, &response.concat());
+            self.response(0x75, &response.concat());
         }
 
-        /// Whether a message was taken for broken.
+        /// Whether a message was reported as malformed.
         pub(super) fn broken(&self) -> bool {
             self.harness.violated(Tag::Smb)
         }
 
-        /// The failures, without the words that all begin with.
+        /// The failure reasons, without their common prefix.
         pub(super) fn failures(&self) -> Vec<String> {
             let all = self.harness.violations().into_iter();
             all.map(|(_, why)| why[BINPAC.len()..].to_owned()).collect()
@@ -296,10 +297,10 @@ mod tests {
         let mut request = b"\x18\xff\0\0\0".to_vec();
         request.resize(51, 0);
         request.extend_from_slice(b"\\samr\0");
-        c.ask(0xa2, &request);
+        c.request(0xa2, &request);
         let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
         response.resize(71, 0);
-        c.answer(0xa2, &response);
+        c.response(0xa2, &response);
         assert!(!c.broken());
         let h = c.finish();
         assert!(h.confirmed(Tag::Smb));
@@ -309,21 +310,21 @@ mod tests {
 
     #[test]
     fn commands_behind_commands() {
-        // A tree connect behind a logoff, at byte 39.
+        // A tree connect after a logoff, at byte 39.
         let mut c = Client::new();
         let tree = b"\x04\xff\0\0\0\0\0\0\0\x0e\0\\\\srv\\s\0?????\0";
-        c.ask(0x74, &[&b"\x02\x75\0\x27\0\0\0"[..], tree].concat());
-        c.answer(0x75, b"\x03\xff\0\0\0\0\0\x03\0A:\0");
+        c.request(0x74, &[&b"\x02\x75\0\x27\0\0\0"[..], tree].concat());
+        c.response(0x75, b"\x03\xff\0\0\0\0\0\x03\0A:\0");
         assert_eq!(c.finish().rows("smb_mapping")[0]["share_type"], "DISK");
-        // Forty logoffs, and one whose next command precedes it.
+        // Forty logoffs, and one whose next command is located before it.
         let mut c = Client::new();
         let mut all = Vec::new();
         for n in 1..40u16 {
             let [low, high] = (32 + 7 * n).to_le_bytes();
             all.extend_from_slice(&[2, 0x74, 0, low, high, 0, 0]);
         }
-        c.ask(0x74, &all);
-        c.ask(0x74, b"\x02\x74\0\0\0\0\0");
+        c.request(0x74, &all);
+        c.request(0x74, b"\x02\x74\0\0\0\0\0");
         let rows = c.finish().rows("weird");
         let names: Vec<_> = rows.iter().map(|r| &*r["name"]).collect();
         assert_eq!(names, ["smb_andx_depth_exceeded", "smb_andx_offset_not_advancing"]);
@@ -343,77 +344,80 @@ mod tests {
         assert_eq!(c.failures(), ["out_of_bound: SMB_Protocol_Identifier:protocol: 4 > 2"]);
     }
 
-    /// Bytes, up to a length that zeros fill.
-    pub(super) fn filled(bytes: &[u8], len: usize) -> Vec<u8> {
+    /// Bytes, padded with zeros to a length.
+    pub(super) fn padded(bytes: &[u8], len: usize) -> Vec<u8> {
         let mut all = bytes.to_vec();
         all.resize(len, 0);
         all
     }
 
-    /// The error for a request with this behind its header.
-    fn asked(command: u8, body: &[u8]) -> String {
+    /// The error for a request with `body` after its header.
+    fn request_error(command: u8, body: &[u8]) -> String {
         let mut c = Client::new();
-        c.ask(command, body);
+        c.request(command, body);
         c.failures().concat()
     }
 
-    /// The same of a response.
-    fn answered(command: u8, body: &[u8]) -> String {
+    /// The error for a response with `body` after its header.
+    fn response_error(command: u8, body: &[u8]) -> String {
         let mut c = Client::new();
-        c.answer(command, body);
+        c.response(command, body);
         c.failures().concat()
     }
 
     #[test]
     fn requests_that_are_broken() {
         let is = |command, body: &[u8], end: &str| {
-            assert_eq!(asked(command, body), format!("out_of_bound: {end}"));
+            assert_eq!(request_error(command, body), format!("out_of_bound: {end}"));
         };
         is(0x72, b"\0\x0d\0\x02NT LM 0.12\0", "SMB1_negotiate_request:dialects: 16 > 15");
         let login = "SMB1_session_setup_andx_request_ntlm_extended_security";
-        is(0x73, &filled(&[12], 26), &format!("{login}:byte_count: 26 > 25"));
-        let mut body = filled(&[12, 0xff], 27);
+        is(0x73, &padded(&[12], 26), &format!("{login}:byte_count: 26 > 25"));
+        let mut body = padded(&[12, 0xff], 27);
         body[15] = 5;
         is(0x73, &body, &format!("{login}:security_blob: 31 > 26"));
         let tree = [4, 0xff, 0, 0, 0, 0, 0, 9, 0, 0, 0];
         is(0x75, &tree, "SMB1_tree_connect_andx_request:password: 9 > 0");
-        is(0x2f, &filled(&[14, 0xff], 25), "SMB1_write_andx_request:offset_high_tmp: 29 > 25");
-        is(0x2e, &filled(&[10, 0xff], 22), "SMB1_read_andx_request:byte_count: 23 > 22");
-        is(0xa2, &filled(&[24, 0xff], 50), "SMB1_nt_create_andx_request:byte_count: 51 > 50");
+        is(0x2f, &padded(&[14, 0xff], 25), "SMB1_write_andx_request:offset_high_tmp: 29 > 25");
+        is(0x2e, &padded(&[10, 0xff], 22), "SMB1_read_andx_request:byte_count: 23 > 22");
+        is(0xa2, &padded(&[24, 0xff], 50), "SMB1_nt_create_andx_request:byte_count: 51 > 50");
         is(0x04, &[3, 9, 0, 0], "SMB1_close_request: 9 > 4");
         is(0x24, &[0; 18], "SMB1_locking_andx_request:bytecount: 19 > 18");
         is(0x71, &[0, 0], "SMB1_tree_disconnect: 3 > 2");
         is(0x2b, &[1, 1, 0, 4, 0], "SMB1_echo_request:data: 9 > 5");
-        // The next command begins before this one ends.
+        // The next command begins before the end of this one.
         let logoff = [2, 0xff, 0, 33, 0, 0, 0];
         is(0x74, &logoff, "SMB1_logoff_andx:extra_byte_parameters: 1 > 7");
         assert_eq!(
-            asked(0x73, &[11, 0, 0, 0]),
+            request_error(0x73, &[11, 0, 0, 0]),
             "invalid index for case: SMB1_session_setup_andx_request: 11"
         );
-        assert_eq!(asked(0x24, &[0; 19]), "invalid index for case: SMB1_locking_andx_request: 0");
+        assert_eq!(
+            request_error(0x24, &[0; 19]),
+            "invalid index for case: SMB1_locking_andx_request: 0"
+        );
     }
 
     #[test]
     fn responses_that_are_broken() {
         let is = |command, body: &[u8], end: &str| {
-            assert_eq!(answered(command, body), format!("out_of_bound: {end}"));
+            assert_eq!(response_error(command, body), format!("out_of_bound: {end}"));
         };
         assert_eq!(
-            answered(0x72, &[2, 0, 0, 0]),
+            response_error(0x72, &[2, 0, 0, 0]),
             "invalid index for case: SMB1_negotiate_response: 2"
         );
-        let mut body = filled(&[17], 53);
+        let mut body = padded(&[17], 53);
         body[23] = 0x80;
         body[35] = 4;
         is(0x72, &body, "SMB1_negotiate_ntlm_response:security_blob: 38 > 50");
-        // Texts that are announced.
+        // Texts whose lengths are announced.
         let login = [3, 0xff, 0, 0, 0, 0, 0, 5, 0];
         is(0x73, &login, "SMB1_session_setup_andx_response_lanman:native_os: 1 > 0");
         let tree = b"\x03\xff\0\0\0\0\0\x09\0A:\0";
         is(0x75, tree, "SMB1_tree_connect_andx_response:native_file_system: 1 > 0");
         is(0x75, b"\x05\xff\0\0\0\0\0", "SMB1_tree_connect_andx_response:pad: 4 > -4");
         is(0x04, &[0, 0], "SMB_empty_response: 3 > 2");
-        is(0x32, &filled(&[10], 22), "SMB1_transaction2_response:byte_count: 23 > 22");
+        is(0x32, &padded(&[10], 22), "SMB1_transaction2_response:byte_count: 23 > 22");
     }
 }

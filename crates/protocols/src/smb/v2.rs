@@ -8,7 +8,7 @@ mod request;
 mod response;
 mod waiting;
 
-pub(super) use self::waiting::Waiting;
+pub(super) use self::waiting::PendingRequests;
 
 use gannet_base::Dir;
 
@@ -24,11 +24,11 @@ use super::events::TransformHeader;
 use crate::Context;
 use crate::Tag;
 
-/// A message is being worked on: another answer will come.
+/// STATUS_PENDING: another response to the request will follow.
 const STATUS_PENDING: u32 = 0x103;
 
-/// Reads a message behind its protocol identifier. Returns where the next one begins, 0 if it is
-/// the last.
+/// Parses a message after its protocol identifier. Returns the offset of the next one, or 0 if it
+/// is the last.
 pub(super) fn message(
     cx: &mut Context<'_>,
     core: &mut Core,
@@ -57,8 +57,8 @@ pub(super) fn message(
         session_id: f.u64(),
         signature,
     };
-    let asked = core.v2.trees.get(&message).copied();
-    let is_pipe = core.is_pipe(if from.is_orig() { tree } else { asked.unwrap_or(0) });
+    let request_tree = core.v2.trees.get(&message).copied();
+    let is_pipe = core.is_pipe(if from.is_orig() { tree } else { request_tree.unwrap_or(0) });
     if from.is_orig() {
         if core.v2.trees.len() >= cx.env.pending.of(Tag::Smb) {
             core.v2.trees.clear();
@@ -73,7 +73,7 @@ pub(super) fn message(
     core.shares.v2(cx.now, tree, message, from, status == STATUS_PENDING);
     let h = Header { from, length, status, command, next, message, tree, is_pipe, record };
     let mut pdu = Cursor::new("SMB2_PDU", data);
-    pdu.pass(&c);
+    pdu.advance_past(&c);
     let body = c.rest();
     let read = if h.is_error() {
         error(body)?
@@ -91,7 +91,7 @@ pub(super) fn message(
     Ok(pdu.pos())
 }
 
-/// An answer that is only an error (§2.2.2). Returns its length.
+/// Parses an error response (§2.2.2). Returns its length in bytes.
 fn error(data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_error_response", data);
     let mut f = c.upto("byte_count", 8)?;
@@ -100,7 +100,7 @@ fn error(data: &[u8]) -> Read<usize> {
     Ok(c.pos())
 }
 
-/// The header of an encrypted message, behind its protocol identifier (§2.2.41).
+/// Parses the header of an encrypted message, after its protocol identifier (§2.2.41).
 pub(super) fn transform(cx: &mut Context<'_>, data: &[u8]) -> Read<()> {
     let mut c = Cursor::new("SMB2_transform_header", data);
     let signature = c.upto("signature", 16)?.bytes();
@@ -123,7 +123,7 @@ mod tests {
     use crate::testing::Harness;
     use gannet_base::Proto;
 
-    /// Bytes, some of them set.
+    /// Zero bytes, some of them replaced.
     fn zeros<const N: usize>(len: usize, set: [(usize, u8); N]) -> Vec<u8> {
         let mut all = vec![0; len];
         for (at, value) in set {
@@ -132,27 +132,27 @@ mod tests {
         all
     }
 
-    /// The error for a message with this behind its header.
-    fn why(from: Dir, command: u8, status: u8, next: u8, body: &[u8]) -> String {
+    /// The text of the error for a message with `body` after its header.
+    fn error_text(from: Dir, command: u8, status: u8, next: u8, body: &[u8]) -> String {
         let mut m = b"\xfeSMB\x40\0\0\0".to_vec();
         m.resize(64, 0);
         (m[8], m[12], m[20]) = (status, command, next);
         m.extend_from_slice(body);
-        said(from, &m)
+        message_error_text(from, &m)
     }
 
-    fn said(from: Dir, message: &[u8]) -> String {
+    fn message_error_text(from: Dir, message: &[u8]) -> String {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut a = Analyzer::new(&mut h.cx());
         let all = [&(message.len() as u32).to_be_bytes(), message].concat();
         a.stream(&mut h.cx(), from, &all);
-        h.violations().iter().map(|(_, why)| &why[BINPAC.len()..]).collect()
+        h.violations().iter().map(|(_, error_text)| &error_text[BINPAC.len()..]).collect()
     }
 
     #[test]
     fn requests_that_are_broken() {
         let is = |command, body: &[u8], end: &str| {
-            assert_eq!(why(Dir::Orig, command, 0, 0, body), format!("out_of_bound: {end}"));
+            assert_eq!(error_text(Dir::Orig, command, 0, 0, body), format!("out_of_bound: {end}"));
         };
         is(0, &zeros(36, [(2, 2)]), "SMB2_negotiate_request:dialects: 2 > 0");
         is(1, &[0; 15], "SMB2_session_setup_request:security_length: 16 > 15");
@@ -162,7 +162,7 @@ mod tests {
         is(3, &zeros(8, [(4, 72), (6, 4)]), "SMB2_string:s: 4 > 0");
         is(5, &[0; 12], "SMB2_create_request:flags: 16 > 12");
         is(5, &[0; 55], "SMB2_create_request:context_len: 56 > 55");
-        // Contexts in the header.
+        // The contexts are located in the header.
         is(5, &zeros(56, [(48, 1)]), "SMB2_create_request:context_pad: -63 > 119");
         is(5, &zeros(56, [(52, 1)]), "SMB2_create_request:contexts: 57 > 56");
         is(6, &[0; 20], "SMB2_close_request: 24 > 20");
@@ -177,14 +177,14 @@ mod tests {
         is(17, &zeros(52, [(2, 1), (3, 10), (48, 4)]), "SMB2_string:s: 4 > 0");
         let attributes = zeros(40, [(2, 1), (3, 15), (32, 9)]);
         is(17, &attributes, "SMB2_file_fullea_info_element:pad_to_next: 9 > -1");
-        assert_eq!(why(Dir::Orig, 17, 0, 0, &zeros(32, [(2, 3)])), "");
-        assert_eq!(why(Dir::Orig, 99, 0, 0, &[]), "");
+        assert_eq!(error_text(Dir::Orig, 17, 0, 0, &zeros(32, [(2, 3)])), "");
+        assert_eq!(error_text(Dir::Orig, 99, 0, 0, &[]), "");
     }
 
     #[test]
     fn responses_that_are_broken() {
         let is = |command, body: &[u8], end: &str| {
-            assert_eq!(why(Dir::Resp, command, 0, 0, body), format!("out_of_bound: {end}"));
+            assert_eq!(error_text(Dir::Resp, command, 0, 0, body), format!("out_of_bound: {end}"));
         };
         let contexts = |n| zeros(64, [(4, 0x11), (5, 3), (6, n), (60, 128)]);
         is(0, &contexts(3), "NegotiateContextList:vals: 2 > 0");
@@ -198,16 +198,16 @@ mod tests {
         is(11, &zeros(48, [(36, 1)]), "SMB2_ioctl_response:output_buffer: 49 > 48");
         is(15, &zeros(20, [(2, 72), (4, 12), (16, 7)]), "SMB2_string:s: 7 > 0");
         is(16, &zeros(8, [(4, 2)]), "SMB2_query_info_response:buffer: 10 > 8");
-        let error = why(Dir::Resp, 1, 1, 0, &zeros(8, [(4, 9)]));
+        let error = error_text(Dir::Resp, 1, 1, 0, &zeros(8, [(4, 9)]));
         assert_eq!(error, "out_of_bound: SMB2_error_response:stuff: 17 > 8");
     }
 
     #[test]
     fn offsets_wrap_around() {
-        // Input of a control code at 0xffffff78: 256 bytes before it count as padding.
+        // Input of a control code at offset 0xffffff78: 256 bytes before it count as padding.
         let body = zeros(56 + 256, [(24, 0x78), (25, 0xff), (26, 0xff), (27, 0xff)]);
-        assert_eq!(why(Dir::Orig, 11, 0, 0, &body), "");
-        let cut = why(Dir::Orig, 11, 0, 0, &body[..311]);
+        assert_eq!(error_text(Dir::Orig, 11, 0, 0, &body), "");
+        let cut = error_text(Dir::Orig, 11, 0, 0, &body[..311]);
         assert_eq!(cut, "out_of_bound: SMB2_ioctl_request:pad1: 312 > 311");
     }
 
@@ -215,10 +215,16 @@ mod tests {
     fn headers_and_chains_that_are_broken() {
         let mut header = b"\xfeSMB\x40".to_vec();
         header.resize(50, 0);
-        assert_eq!(said(Dir::Orig, &header), "out_of_bound: SMB2_Header:signature: 60 > 46");
+        assert_eq!(
+            message_error_text(Dir::Orig, &header),
+            "out_of_bound: SMB2_Header:signature: 60 > 46"
+        );
         header.truncate(40);
-        assert_eq!(said(Dir::Orig, &header), "out_of_bound: SMB2_Header:session_id: 44 > 36");
-        let chain = |next| why(Dir::Orig, 13, 0, next, &[4, 0, 0, 0]);
+        assert_eq!(
+            message_error_text(Dir::Orig, &header),
+            "out_of_bound: SMB2_Header:session_id: 44 > 36"
+        );
+        let chain = |next| error_text(Dir::Orig, 13, 0, next, &[4, 0, 0, 0]);
         assert_eq!(chain(70), "out_of_bound: SMB2_PDU:chain_pad: 66 > 64");
         assert_eq!(chain(65), "out_of_bound: SMB2_PDU:chain_pad: 61 > 64");
         assert_eq!(chain(68), "");

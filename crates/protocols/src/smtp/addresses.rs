@@ -1,7 +1,8 @@
 //! Mail and network addresses in commands and header fields.
 //!
-//! These are searches, not grammars: commands and headers of real mail rarely keep to RFC 5321
-//! and RFC 5322, so what looks like an address is taken. All of them are linear in their input.
+//! These are searches, not grammars: commands and headers of real mail rarely comply with RFC 5321
+//! and RFC 5322, so any text in the form of an address is accepted. All of them are linear in their
+//! input.
 
 use gannet_base::Addr;
 
@@ -9,7 +10,7 @@ use crate::support::text::integer;
 use crate::support::text::trim;
 
 /// Mail addresses in a command's argument, in order: `local@domain` after a bracket, comma, colon
-/// or blank, without such characters.
+/// or space, without any of these characters.
 pub fn mail_addresses(text: &[u8]) -> Vec<Vec<u8>> {
     let blank = |b: u8| matches!(b, b' ' | b'\t');
     let before = |b: u8| blank(b) || matches!(b, b'<' | b',' | b':');
@@ -21,7 +22,7 @@ pub fn mail_addresses(text: &[u8]) -> Vec<Vec<u8>> {
         let len = text[local..].iter().take_while(|&&b| !before(b) && b != b'@').count();
         let sign = local + len;
         if len == 0 || text.get(sign) != Some(&b'@') {
-            // Nothing that begins before `sign` can match.
+            // A match must begin after `sign`.
             at = sign.max(at + 1);
             continue;
         }
@@ -38,14 +39,14 @@ pub fn mail_addresses(text: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// The entries of an address list in a header field: display name and address as they stand,
-/// without the blanks around them. Commas within a leading quoted name do not part entries.
+/// The entries of an address list in a header field: display name and address, without surrounding
+/// spaces. Commas within a leading quoted name do not separate entries.
 pub fn address_list(text: &[u8]) -> Vec<&[u8]> {
     let mut out = Vec::new();
     let mut runs = Runs { text, last: None };
     let mut at = 0;
-    // No plain entry begins before this.
-    let mut barren = 0;
+    // Entries without a quoted name begin at or after this offset.
+    let mut next_plain = 0;
     while at < text.len() {
         let mut end = None;
         if text[at] == b'"'
@@ -53,13 +54,13 @@ pub fn address_list(text: &[u8]) -> Vec<&[u8]> {
         {
             end = runs.entry(at + len + 2);
         }
-        if end.is_none() && at >= barren {
+        if end.is_none() && at >= next_plain {
             let run = memchr::memchr(b',', &text[at..]).map_or(text.len(), |n| at + n);
             let inner = text.get(at + 1..run.saturating_sub(1)).unwrap_or_default();
             if inner.contains(&b'@') {
                 end = Some(run);
             } else {
-                barren = run + 1;
+                next_plain = run + 1;
             }
         }
         at = match end {
@@ -67,25 +68,26 @@ pub fn address_list(text: &[u8]) -> Vec<&[u8]> {
                 out.push(trim(&text[at..end]));
                 end
             }
-            // Within a run that holds no entry only a quoted name can begin one.
+            // In a run without an entry, only a quoted name can begin one.
             None => {
-                let skipped = text.get(at + 1..barren.min(text.len())).unwrap_or_default();
-                memchr::memchr(b'"', skipped).map_or(barren.max(at + 1), |n| at + 1 + n)
+                let skipped = text.get(at + 1..next_plain.min(text.len())).unwrap_or_default();
+                memchr::memchr(b'"', skipped).map_or(next_plain.max(at + 1), |n| at + 1 + n)
             }
         };
     }
     out
 }
 
-/// Runs without commas, asked for at rising positions: each is searched once.
+/// Finds runs without commas. Queries are at increasing positions, so that each run is searched
+/// once.
 struct Runs<'a> {
     text: &'a [u8],
-    /// End of the last run, and its last `@` with something behind it.
+    /// End of the last run, and offset of its last `@` that is not the last character.
     last: Option<(usize, Option<usize>)>,
 }
 
 impl Runs<'_> {
-    /// Where the run at `from` ends, if it holds something, `@` and something.
+    /// End of the run at `from`, if it has the form of something, `@` and something.
     fn entry(&mut self, from: usize) -> Option<usize> {
         let rest = self.text.get(from..)?;
         let (end, sign) = match self.last {
@@ -101,8 +103,8 @@ impl Runs<'_> {
     }
 }
 
-/// The address that a Received field names as the peer: of the addresses that stand between
-/// matching brackets or spaces, the second if there are more than one.
+/// The address of the peer in a Received field: of the addresses between matching brackets or
+/// spaces, the second if there is more than one.
 pub fn received_from(text: &[u8]) -> Option<Addr> {
     let mut found = None;
     for (wrapped, addr) in network_addresses(text) {
@@ -115,7 +117,7 @@ pub fn received_from(text: &[u8]) -> Option<Addr> {
     found
 }
 
-/// The first network address in a text, whatever surrounds it.
+/// The first network address in a text, regardless of the surrounding characters.
 pub fn first_network_address(text: &[u8]) -> Option<Addr> {
     network_addresses(text).into_iter().find_map(|(_, addr)| addr)
 }
@@ -136,7 +138,7 @@ fn network_addresses(text: &[u8]) -> Vec<(bool, Option<Addr>)> {
         }
     }
     for (i, &(from, to)) in found.iter().enumerate() {
-        // Two addresses side by side have no text between them.
+        // There is no text between adjacent addresses.
         let before = if i > 0 && found[i - 1].1 == from { None } else { text[..from].last() };
         let after = match found.get(i + 1) {
             Some(&(next, _)) if next == to => None,
@@ -154,7 +156,7 @@ fn network_addresses(text: &[u8]) -> Vec<(bool, Option<Addr>)> {
     out
 }
 
-/// An address from its text; leading zeros are no harm.
+/// Parses an address; leading zeros are accepted.
 fn read_address(text: &[u8]) -> Option<Addr> {
     if text.contains(&b':') {
         return std::str::from_utf8(text).ok()?.parse().ok();
@@ -172,22 +174,22 @@ fn read_address(text: &[u8]) -> Option<Addr> {
     rest.is_empty().then_some(Addr::v4(octets))
 }
 
-/// Length of the longest prefix that is written like an IPv4 or IPv6 address; 0 if none is.
+/// Length of the longest prefix in the form of an IPv4 or IPv6 address; 0 if there is none.
 fn network_address(text: &[u8]) -> usize {
     let Some(first) = text.first() else { return 0 };
     if !first.is_ascii_hexdigit() && *first != b':' {
         return 0;
     }
-    let mut best = dotted(text);
-    // Groups that a colon follows, from the front.
+    let mut best = dotted_quad_len(text);
+    // Groups followed by a colon, from the beginning.
     let mut at = 0;
     for groups in 0..8usize {
-        let run = hex_run(&text[at..]);
+        let run = hex_digits(&text[at..]);
         if groups == 7 && run > 0 {
             best = best.max(at + run.min(4));
         }
         if groups == 6 {
-            match dotted(&text[at..]) {
+            match dotted_quad_len(&text[at..]) {
                 0 => {}
                 len => best = best.max(at + len),
             }
@@ -205,23 +207,23 @@ fn network_address(text: &[u8]) -> usize {
     best
 }
 
-/// The end of the groups behind a `::` that ends at `at`: up to `most` groups, or up to `before`
-/// groups followed by a dotted quad.
-fn after_gap(text: &[u8], at: usize, most: usize, before: usize) -> usize {
+/// End of the groups after a `::` that ends at `at`: up to `max` groups, or up to `before` groups
+/// followed by a dotted quad.
+fn after_gap(text: &[u8], at: usize, max: usize, before: usize) -> usize {
     let mut best = at;
-    if before > 0 || most == 2 {
-        best = best.max(quad_end(text, at));
+    if before > 0 || max == 2 {
+        best = best.max(dotted_quad_end(text, at));
     }
     let mut from = at;
-    for group in 1..=most {
-        let run = hex_run(&text[from..]);
+    for group in 1..=max {
+        let run = hex_digits(&text[from..]);
         if run == 0 {
             break;
         }
         best = best.max(from + run.min(4));
         if group <= before {
             for len in 1..=run.min(4) {
-                best = best.max(quad_end(text, from + len));
+                best = best.max(dotted_quad_end(text, from + len));
             }
         }
         if run > 4 || text.get(from + run) != Some(&b':') {
@@ -232,20 +234,20 @@ fn after_gap(text: &[u8], at: usize, most: usize, before: usize) -> usize {
     best
 }
 
-fn quad_end(text: &[u8], at: usize) -> usize {
-    match dotted(&text[at..]) {
+fn dotted_quad_end(text: &[u8], at: usize) -> usize {
+    match dotted_quad_len(&text[at..]) {
         0 => 0,
         len => at + len,
     }
 }
 
-fn hex_run(text: &[u8]) -> usize {
-    // Five tell that it is too long.
+fn hex_digits(text: &[u8]) -> usize {
+    // Five digits suffice to notice that the group is too long.
     text.iter().take(5).take_while(|b| b.is_ascii_hexdigit()).count()
 }
 
-/// Length of the longest dotted quad at the front; 0 if there is none.
-fn dotted(text: &[u8]) -> usize {
+/// Length of the longest dotted quad at the start; 0 if there is none.
+fn dotted_quad_len(text: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..3 {
         let run = text[at..].iter().take(4).take_while(|b| b.is_ascii_digit()).count();

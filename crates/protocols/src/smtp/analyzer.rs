@@ -20,24 +20,25 @@ use super::rows::Session;
 use super::values::SOURCE;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Replay;
+use crate::ScriptRequest;
 use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
 use crate::support::mime::Report;
 use crate::support::text::UpperCase;
 
-/// A longer line is passed on in pieces of this length, 16 MiB less a little.
+/// Maximum length of a line, in bytes (101 less than 16 MiB); a longer line is parsed in pieces of
+/// this length.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
-/// Bytes that are lost behind a line that was cut.
+/// Number of bytes that are lost after a line that was split.
 const CUT_LOSS: usize = 2;
 
-/// State of the dialogue: a guess from the last command and reply. A command counts as accepted until its
-/// reply says otherwise. The numbers are Zeek's, for the details of `smtp_unexpected`.
+/// State of the session, inferred from the last command and reply. A command counts as accepted
+/// until its reply rejects it. The numbers are those of Zeek, for the details of `smtp_unexpected`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The roles were exchanged: the new server has not greeted.
+    /// The roles were exchanged; the new server has not sent its greeting.
     Connected = 0,
     /// EHLO or HELO is expected.
     Initiated = 1,
@@ -50,7 +51,7 @@ enum State {
     /// After RCPT.
     RcptOk = 5,
     InData = 6,
-    /// Between the end of a mail and its reply.
+    /// After the end of a mail, before its reply.
     AfterData = 7,
     InAuth = 8,
     InTls = 9,
@@ -65,48 +66,48 @@ enum State {
 /// The analyzer of one connection.
 pub struct Analyzer {
     lines: [Lines; 2],
-    /// Binary bytes of the current chunk, by [`Dir::index`].
-    plain: [u64; 2],
-    /// A NUL in this side's lines was dropped already.
+    /// Number of bytes of the current chunk that are not parsed as commands, by [`Dir::index`].
+    chunk_bytes: [u64; 2],
+    /// Whether a NUL in this side's lines was already removed.
     nul_seen: [bool; 2],
     seen_weirds: SeenWeirds,
     ended: [bool; 2],
-    /// The client of the dialogue: the originator, until TURN.
+    /// The client of the session: the originator, until TURN.
     client: Dir,
     state: State,
-    /// The command that the next reply answers, and those behind it.
+    /// The command that the next reply answers; later ones are in `queue`.
     awaiting: Option<Command>,
     queue: VecDeque<Command>,
     answered: Option<Command>,
-    /// The code of a reply of which further lines follow.
+    /// The code of a reply of which more lines follow.
     continued: Option<u16>,
     mail: Option<OpenMail>,
-    /// The current mail as a file, where scripts ask for it.
+    /// The current mail as a file, if scripts request it.
     message: Option<FileId>,
-    /// A script skips the rest of the current mail.
+    /// A script requested that the rest of the current mail be skipped.
     skips_data: bool,
     chunks: Option<Chunks>,
     session: Session,
-    /// Entities that began, over all mails.
+    /// Number of entities that began, over all mails.
     entities: u64,
     reading: Reading,
-    /// The dialogue makes no sense: the current data is still parsed.
-    is_nonsense: bool,
+    /// The stream is not SMTP; the current data is still parsed.
+    is_not_smtp: bool,
 }
 
-/// Whether the stream is still read as SMTP.
+/// How the stream is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     Lines,
-    /// TLS took over.
+    /// The SSL analyzer receives the stream.
     Tls,
-    /// After a gap in that: following data is parsed as SMTP again, chunk by chunk.
-    BehindTls,
-    /// The dialogue makes no sense.
+    /// After a gap within TLS: later data is parsed as SMTP again, chunk by chunk.
+    AfterTlsGap,
+    /// The stream is not SMTP: parsing stopped.
     Off,
 }
 
-/// Weirds of lines that are reported once a connection.
+/// Weirds of lines that are reported once per connection.
 #[derive(Default)]
 struct SeenWeirds {
     lone_cr: bool,
@@ -128,11 +129,11 @@ fn lines() -> Lines {
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             lines: [lines(), lines()],
-            plain: [0; 2],
+            chunk_bytes: [0; 2],
             nul_seen: [false; 2],
             seen_weirds: SeenWeirds::default(),
             ended: [false; 2],
@@ -149,13 +150,13 @@ impl Analyzer {
             session: Session::default(),
             entities: 0,
             reading: Reading::Lines,
-            is_nonsense: false,
+            is_not_smtp: false,
         }
     }
 
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
-        let held = self.without_nul(cx, from, line);
-        let line = self.without_cr(cx, from, held.as_deref().unwrap_or(line));
+        let without_nul_line = self.without_nul(cx, from, line);
+        let line = self.without_cr(cx, from, without_nul_line.as_deref().unwrap_or(line));
         if from == self.client {
             if !line.is_empty() {
                 self.last_chunk_ends(cx, from);
@@ -166,7 +167,7 @@ impl Analyzer {
         }
     }
 
-    /// Reports the first NUL of a side as soon as it comes, in a line that may not be complete. Returns its position.
+    /// Reports the first NUL of a side immediately, even in an incomplete line. Returns its offset.
     fn report_nul(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Option<usize> {
         if self.nul_seen[from.index()] {
             return None;
@@ -178,14 +179,14 @@ impl Analyzer {
         Some(at)
     }
 
-    /// The line without its first NUL, if it is the first of this side.
+    /// The line without its first NUL, if that is the first one of this side; otherwise `None`.
     fn without_nul(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Option<Vec<u8>> {
         let at = self.report_nul(cx, from, line)?;
         self.nul_seen[from.index()] = true;
         Some([&line[..at], &line[at + 1..]].concat())
     }
 
-    /// The line without CRs at its end: some clients end lines with more than one.
+    /// The line without trailing CRs: some clients end lines with several.
     #[inline]
     fn without_cr<'a>(&self, cx: &mut Context<'_>, from: Dir, line: &'a [u8]) -> &'a [u8] {
         let is_client = from == self.client;
@@ -204,14 +205,15 @@ impl Analyzer {
         line
     }
 
-    /// The dialogue deviates from the protocol; `is_client` if the client is to blame.
+    /// Raises `smtp_unexpected`: the session deviates from the protocol. `is_client` says whether
+    /// the client caused it.
     #[inline]
     fn unexpected(&self, cx: &mut Context<'_>, is_client: bool, msg: &'static str, detail: &[u8]) {
         let is_orig = is_client == self.client.is_orig();
         cx.raise(|c| SmtpUnexpected { c, is_orig, msg, detail });
     }
 
-    /// A command, or its reply, came in a state that does not permit it.
+    /// Reports a command or its reply in a state that does not permit it.
     fn unexpected_command(&self, cx: &mut Context<'_>, command: Command, code: u16) {
         if cx.wants::<SmtpUnexpected<'_>>() {
             let detail = format!("{} reply = {code} state = {}", name(command), self.state as u8);
@@ -219,7 +221,7 @@ impl Analyzer {
         }
     }
 
-    /// A command has a reply that it does not have by the protocol.
+    /// Reports a reply that the protocol does not define for the command.
     fn unexpected_reply(&self, cx: &mut Context<'_>, command: Command, code: u16) {
         if cx.wants::<SmtpUnexpected<'_>>() {
             let (state, name) = (self.state as u8, name(command));
@@ -233,7 +235,7 @@ impl Analyzer {
             State::AfterGap => {}
             State::InData if line == b"." => {
                 self.await_reply(cx, Command::EndOfData);
-                self.sent(cx, from, Command::EndOfData);
+                self.command_state(cx, from, Command::EndOfData);
                 self.request(cx, b".", b".");
                 self.chunks_missing(cx, Command::EndOfData);
             }
@@ -253,7 +255,7 @@ impl Analyzer {
                 self.await_reply(cx, Command::AuthAnswer);
                 self.request(cx, b"**", line);
                 self.chunks_missing(cx, Command::AuthAnswer);
-                self.sent(cx, from, Command::AuthAnswer);
+                self.command_state(cx, from, Command::AuthAnswer);
             }
             _ => {
                 let request = Request::parse(line);
@@ -268,7 +270,7 @@ impl Analyzer {
     fn command(&mut self, cx: &mut Context<'_>, from: Dir, command: Command, request: Request<'_>) {
         self.await_reply(cx, command);
         if command == Command::EndOfData {
-            self.sent(cx, from, command);
+            self.command_state(cx, from, command);
         }
         self.request(cx, request.word, request.argument);
         if command == Command::Bdat {
@@ -277,18 +279,18 @@ impl Analyzer {
         }
         self.chunks_missing(cx, command);
         if command != Command::EndOfData {
-            self.sent(cx, from, command);
+            self.command_state(cx, from, command);
         }
     }
 
-    /// The state after a command, as if the server accepted it.
-    fn sent(&mut self, cx: &mut Context<'_>, from: Dir, command: Command) {
+    /// Updates the state after a command, as if the server accepted it.
+    fn command_state(&mut self, cx: &mut Context<'_>, from: Dir, command: Command) {
         let state = self.state;
         if state == State::Quit {
             self.unexpected_command(cx, command, 0);
         }
         let is_expected = match command {
-            // The greeting awaits its reply from the beginning.
+            // The reply to the connection is expected from the beginning.
             Command::Connect => state == State::Connected,
             Command::Ehlo | Command::Helo => state == State::Initiated,
             Command::Mail | Command::Send | Command::Soml | Command::Saml => state == State::Ready,
@@ -334,22 +336,22 @@ impl Analyzer {
             cx.weird("smtp_huge_bdat_chunk", &size.to_string(), SOURCE);
             return;
         }
-        self.plain[from.index()] = size;
+        self.chunk_bytes[from.index()] = size;
         if self.chunks.is_none() {
             self.begin_mail(cx, from, State::InChunks);
             let max_line = cx.env.setting("SMTP::bdat_max_line_length", bdat::MAX_LINE as u64);
             let max_line = usize::try_from(max_line).unwrap_or(usize::MAX).max(1);
             self.chunks = Some(Chunks::new(max_line));
-            // What reads chunks is an analyzer in Zeek.
+            // In Zeek, an analyzer parses the chunks.
             cx.skip_aids(1);
         }
         if let Some(chunks) = &mut self.chunks {
             chunks.next_chunk(size, last);
         }
-        self.sent(cx, from, Command::Bdat);
+        self.command_state(cx, from, Command::Bdat);
     }
 
-    /// Another command came although the last chunk did not.
+    /// Reports another command before the last chunk.
     fn chunks_missing(&mut self, cx: &mut Context<'_>, command: Command) {
         if command != Command::Bdat && self.chunks.is_some() {
             cx.weird("smtp_missing_bdat_last_chunk", "", SOURCE);
@@ -357,14 +359,14 @@ impl Analyzer {
         }
     }
 
-    /// An empty last chunk shows only when the next line comes.
+    /// The end of an empty last chunk is noticed only with the next line.
     fn last_chunk_ends(&mut self, cx: &mut Context<'_>, from: Dir) {
         if from == self.client && self.chunks.as_ref().is_some_and(Chunks::complete) {
-            self.sent(cx, from, Command::EndOfData);
+            self.command_state(cx, from, Command::EndOfData);
         }
     }
 
-    fn plain(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+    fn chunk_bytes(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if from != self.client || self.chunks.is_none() {
             // The roles were exchanged within a chunk: it cannot be parsed.
             return;
@@ -398,7 +400,7 @@ impl Analyzer {
             self.continued = None;
         }
         if self.continued.is_none() {
-            self.answer(cx, from, reply.code);
+            self.handle_reply(cx, from, reply.code);
         }
         self.continued = reply.more.then_some(reply.code);
         let Reply { code, more: cont_resp, text: msg } = reply;
@@ -407,8 +409,8 @@ impl Analyzer {
         cx.report(session, |c| SmtpReply { c, is_orig, code, cmd, msg, cont_resp });
     }
 
-    /// The first line of a reply: the state depends on the command it answers.
-    fn answer(&mut self, cx: &mut Context<'_>, from: Dir, code: u16) {
+    /// Handles the first line of a reply: the new state depends on the command that it answers.
+    fn handle_reply(&mut self, cx: &mut Context<'_>, from: Dir, code: u16) {
         if self.state == State::AfterGap {
             self.state = State::Recovering;
             self.request(cx, UNKNOWN.as_bytes(), b"");
@@ -417,7 +419,7 @@ impl Analyzer {
         self.answered = command;
         self.awaiting = self.queue.pop_front();
         match command {
-            Some(command) => self.accepted(cx, from, command, code),
+            Some(command) => self.reply_state(cx, from, command, code),
             None if self.state == State::Recovering && code == 354 => {
                 self.begin_mail(cx, from, State::InData);
             }
@@ -425,8 +427,8 @@ impl Analyzer {
         }
     }
 
-    /// The state after the reply to a command.
-    fn accepted(&mut self, cx: &mut Context<'_>, from: Dir, command: Command, code: u16) {
+    /// Updates the state after the reply to a command.
+    fn reply_state(&mut self, cx: &mut Context<'_>, from: Dir, command: Command, code: u16) {
         let is_expected = match command {
             Command::Auth | Command::Turn | Command::StartTls | Command::AnonymousTls => {
                 self.state == State::Ready
@@ -502,7 +504,7 @@ impl Analyzer {
         cx.confirm(Tag::Smtp);
         let (session, is_orig) = (&mut self.session, self.client.is_orig());
         cx.report(session, |c| SmtpRequest { c, is_orig, command: UpperCase(word), arg: argument });
-        self.is_nonsense |= self.session.gives_up();
+        self.is_not_smtp |= self.session.take_stopped();
     }
 
     fn begin_mail(&mut self, cx: &mut Context<'_>, from: Dir, state: State) {
@@ -529,7 +531,7 @@ impl Analyzer {
         }
     }
 
-    /// More of the mail as a file.
+    /// Delivers more of the mail as a file.
     #[inline]
     fn message_data(&mut self, cx: &mut Context<'_>, data: &[u8]) {
         if let Some(file) = self.message {
@@ -541,7 +543,7 @@ impl Analyzer {
         if let Some(mut chunks) = self.chunks.take() {
             if chunks.remaining() > 0 {
                 cx.weird("smtp_bdat_remaining_at_end_data", "", SOURCE);
-                self.plain = [0; 2];
+                self.chunk_bytes = [0; 2];
             }
             if let Some(open) = &mut self.mail {
                 let mail = Mail {
@@ -588,7 +590,7 @@ impl Analyzer {
     }
 }
 
-/// Lines of chunks on their way into the mail.
+/// Passes lines of chunks to the mail.
 struct ChunkLines<'a, 'b, 'c> {
     mime: &'a mut Mime,
     mail: Mail<'b, 'c>,
@@ -605,39 +607,40 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 }
 
 impl Analyze for Analyzer {
-    fn steer(&mut self, _cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        let is_own = request == InnerRequest::SkipMail;
+    fn handle_request(&mut self, _cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        let is_own = request == ScriptRequest::SkipMail;
         self.skips_data |= is_own;
         is_own
     }
 
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.reading == Reading::BehindTls && !data.is_empty() {
+        if self.reading == Reading::AfterTlsGap && !data.is_empty() {
             let line = self.without_cr(cx, from, data);
             if from != self.client {
                 self.server_line(cx, from, line);
             }
             return;
         }
-        // A stream without its beginning may start inside a line.
+        // A stream without its beginning may start within a line.
         if self.reading != Reading::Lines || data.is_empty() || cx.conn.is_partial() {
             return;
         }
         let i = from.index();
         let mut data = data;
-        // The cutter is taken out so that a line may borrow it while it is looked at.
+        // The line buffer is moved out of `self` so that a line may borrow it while it is parsed.
         let mut lines = std::mem::replace(&mut self.lines[i], Lines::new(1));
         loop {
-            if self.plain[i] > 0 {
+            if self.chunk_bytes[i] > 0 {
                 lines.skip_lf(&mut data);
-                let take = usize::try_from(self.plain[i]).unwrap_or(usize::MAX).min(data.len());
+                let take =
+                    usize::try_from(self.chunk_bytes[i]).unwrap_or(usize::MAX).min(data.len());
                 if take == 0 {
                     break;
                 }
                 let (now, rest) = data.split_at(take);
                 data = rest;
-                self.plain[i] -= take as u64;
-                self.plain(cx, from, now);
+                self.chunk_bytes[i] -= take as u64;
+                self.chunk_bytes(cx, from, now);
                 continue;
             }
             let rest = data;
@@ -646,7 +649,7 @@ impl Analyze for Analyzer {
                 break;
             };
             line.report(cx, &mut self.seen_weirds.lone_cr);
-            if cx.is_taken_off(Tag::Smtp) {
+            if cx.is_removed(Tag::Smtp) {
                 continue;
             }
             self.line(cx, from, line.text);
@@ -657,11 +660,11 @@ impl Analyze for Analyzer {
         lines.report(cx, &mut self.seen_weirds.lone_cr);
         if self.reading == Reading::Tls {
             lines.skip_lf(&mut data);
-            // Zeek's SMTP passes on nothing behind a gap, which is what TLS makes of one.
+            // Zeek's SMTP passes on no data after a gap, like the SSL analyzer after one.
             cx.start(Tag::Ssl, Replay::rest(from, data));
         }
         self.lines[i] = lines;
-        if self.is_nonsense && self.reading != Reading::Off {
+        if self.is_not_smtp && self.reading != Reading::Off {
             self.end_open_mail(cx);
             self.reading = Reading::Off;
         }
@@ -669,7 +672,7 @@ impl Analyze for Analyzer {
 
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
         if self.reading == Reading::Tls {
-            self.reading = Reading::BehindTls;
+            self.reading = Reading::AfterTlsGap;
         }
         if matches!(self.reading, Reading::Off) {
             return;
@@ -703,7 +706,7 @@ impl Analyze for Analyzer {
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.lines.swap(0, 1);
-        self.plain.swap(0, 1);
+        self.chunk_bytes.swap(0, 1);
         self.nul_seen.swap(0, 1);
         self.ended.swap(0, 1);
     }

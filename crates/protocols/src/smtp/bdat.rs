@@ -1,52 +1,54 @@
-//! Mail in chunks (RFC 3030): lines out of chunks whose borders fall anywhere.
+//! Mail in BDAT chunks (RFC 3030): extracts lines, which may cross chunk boundaries.
 
-/// A longer line of chunked mail is passed on in pieces of this length.
+/// Maximum length of a line of chunked mail, in bytes; a longer line is passed on in pieces of this
+/// length.
 pub(super) const MAX_LINE: usize = 4096;
 
 /// The chunks of one mail.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// A longer line is passed on in pieces of this length.
+    /// Maximum length of a line, in bytes; a longer line is passed on in pieces of this length.
     max_line: usize,
-    /// Remaining bytes of the current chunk.
+    /// Number of remaining bytes of the current chunk.
     remaining: u64,
-    /// No further chunk follows.
+    /// Whether the current chunk is the last one.
     last: bool,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
 }
 
-/// Takes the lines of chunked mail.
+/// Receives the lines of chunked mail.
 pub(super) trait LineSink {
-    /// A line, and whether CR LF ended it.
+    /// Receives a line; `line_end` says whether CR LF ended it.
     fn line(&mut self, line: &[u8], line_end: bool);
     /// Reports a weird, by Zeek's name.
     fn weird(&mut self, name: &'static str, addl: &str);
 }
 
 impl Chunks {
-    /// The chunks of a mail whose lines are passed on in pieces of `max_line` bytes.
+    /// Creates the chunks of a mail whose lines are passed on in pieces of at most `max_line`
+    /// bytes.
     pub(super) fn new(max_line: usize) -> Self {
         Self { max_line, remaining: 0, last: false, partial: Vec::new() }
     }
 
-    /// A chunk of `size` bytes begins.
+    /// Begins a chunk of `size` bytes.
     pub(super) fn next_chunk(&mut self, size: u64, last: bool) {
         self.remaining = size;
         self.last = last;
     }
 
-    /// Remaining bytes of the current chunk.
+    /// Number of remaining bytes of the current chunk.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// Whether all of the last chunk was seen.
+    /// Whether the last chunk was seen completely.
     pub(super) fn complete(&self) -> bool {
         self.last && self.remaining == 0
     }
 
-    /// The next bytes of the current chunk, no more than remain.
+    /// Delivers the next bytes of the current chunk, at most the remaining ones.
     pub(super) fn data(&mut self, data: &[u8], sink: &mut impl LineSink) {
         if self.partial.last() == Some(&b'\r') && data.first() != Some(&b'\n') {
             sink.weird("smtp_bdat_line_cr_only", "");
@@ -58,7 +60,7 @@ impl Chunks {
             let rest = split(data, 0, self.max_line, sink);
             self.partial.extend_from_slice(&data[rest..]);
         } else {
-            // The stored part has no line end, except a CR at its very end.
+            // The stored beginning contains no line end, except possibly a CR as its last byte.
             let from = self.partial.len() - 1;
             self.partial.extend_from_slice(data);
             let rest = split(&self.partial, from, self.max_line, sink);
@@ -71,7 +73,7 @@ impl Chunks {
         }
     }
 
-    /// The mail ends, with or without its last chunk.
+    /// Ends the mail, with or without its last chunk.
     pub(super) fn finish(&mut self, sink: &mut impl LineSink) {
         if !self.partial.is_empty() {
             sink.weird("smtp_bdat_undelivered_at_done", "");
@@ -81,8 +83,8 @@ impl Chunks {
     }
 }
 
-/// Hands on the lines of a buffer, of which the first `seen` bytes hold no line end. Gives where
-/// the last, unfinished one begins.
+/// Passes on the lines of a buffer whose first `seen` bytes contain no line end. Returns the offset
+/// of the last, incomplete line.
 fn split(buffer: &[u8], seen: usize, max_line: usize, sink: &mut impl LineSink) -> usize {
     let mut start = 0;
     let mut i = seen;
@@ -111,12 +113,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Default)]
-    struct Got {
+    struct Received {
         lines: Vec<(Vec<u8>, bool)>,
         weirds: Vec<&'static str>,
     }
 
-    impl LineSink for Got {
+    impl LineSink for Received {
         fn line(&mut self, line: &[u8], line_end: bool) {
             self.lines.push((line.to_vec(), line_end));
         }
@@ -125,8 +127,8 @@ mod tests {
         }
     }
 
-    fn read(chunks: &[&[u8]]) -> Got {
-        let mut got = Got::default();
+    fn read(chunks: &[&[u8]]) -> Received {
+        let mut got = Received::default();
         let mut mail = Chunks::new(MAX_LINE);
         mail.next_chunk(chunks.iter().map(|c| c.len() as u64).sum(), true);
         for chunk in chunks {

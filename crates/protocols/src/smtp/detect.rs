@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak SMTP.
+//! Detection rules for SMTP.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;

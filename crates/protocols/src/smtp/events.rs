@@ -28,9 +28,9 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
         /// The reply code.
         code: u16 = "code",
-        /// The command that is answered; `>` where the connection is, `.` where a mail is.
+        /// The command that is answered: `>` for the connection, `.` for a mail.
         cmd: Answered = "cmd",
-        /// The text behind the code.
+        /// The text after the code.
         msg: &'a [u8] = "msg",
         /// Whether another line of the same reply follows.
         cont_resp: bool = "cont_resp",
@@ -42,19 +42,19 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the connection's originator sent it.
         is_orig: bool = "is_orig",
-        /// The line without its end and without the dot that hides another one.
+        /// The line without its end and without the dot of transparency (RFC 5321 section 4.5.2).
         data: &'a [u8] = "data",
     }
 
-    /// The dialogue deviates from the protocol, or a part of it is missing.
+    /// The exchange deviates from the protocol, or a part of it is missing.
     pub struct SmtpUnexpected<'a> = "smtp_unexpected", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the connection's originator sent it.
         is_orig: bool = "is_orig",
-        /// What is unexpected, in words.
+        /// Description.
         msg: &'static str = "msg",
-        /// The line, or the command, the reply and the number of the state.
+        /// The line, or the command, the reply code and the number of the state.
         detail: &'a [u8] = "detail",
     }
 

@@ -1,4 +1,4 @@
-//! Mails on their way into the row and the files.
+//! Passes parsed mails to the row and to file analysis.
 
 use gannet_base::Dir;
 use gannet_files::FileId;
@@ -16,17 +16,17 @@ use crate::support::mime::Limits;
 use crate::support::mime::Report;
 use crate::support::mime::Sink;
 
-/// One mail's way into the row and the files.
+/// Destination of one mail: the row, file analysis and events.
 pub(super) struct Mail<'a, 'b> {
     pub(super) cx: &'a mut Context<'b>,
     pub(super) session: &'a mut Session,
-    /// Entities that began, over all mails.
+    /// Number of entities that began, over all mails.
     pub(super) entities: &'a mut u64,
     /// Side that sends the mail.
     pub(super) from: Dir,
     /// The file of the current entity.
     pub(super) file: &'a mut Option<FileId>,
-    /// Raises events of its entities.
+    /// Raises the events of the mail's entities.
     pub(super) report: &'a mut Report,
 }
 
@@ -35,7 +35,7 @@ impl Mail<'_, '_> {
     fn open(&mut self) -> FileId {
         match *self.file {
             Some(file) => {
-                // A file that timed out starts again, and is listed again.
+                // A file that timed out starts again, and is listed again in the row.
                 if self.cx.env.files.is_over(file) {
                     self.report_file(file);
                 }
@@ -65,13 +65,13 @@ impl Mail<'_, '_> {
         self.cx.report(self.session, |c| FileStarts { c, atype: Tag::Smtp, is_orig, fuid });
     }
 
-    /// The mail is over.
+    /// Ends the mail.
     pub(super) fn finish(&mut self) {
         self.report.finish(self.cx);
         self.cx.raise_file_handles(Tag::Smtp);
     }
 
-    /// `len` bytes of the mail are missing.
+    /// Reports that `len` bytes of the mail are missing.
     pub(super) fn gap(&mut self, len: u64) {
         self.line_end();
         let file = self.open();
@@ -102,10 +102,10 @@ impl Sink for Mail<'_, '_> {
 
     fn line_end(&mut self) {
         self.report.line_end(self.cx);
-        let held = self.report.take_held();
-        if !held.is_empty() {
+        let withheld = self.report.take_withheld();
+        if !withheld.is_empty() {
             let file = self.open();
-            self.cx.file_data(file, &held);
+            self.cx.file_data(file, &withheld);
         }
     }
 
@@ -114,7 +114,7 @@ impl Sink for Mail<'_, '_> {
     }
 
     fn limits(&self) -> Limits {
-        Limits::of(self.cx.env)
+        Limits::from_settings(self.cx.env)
     }
 
     fn end(&mut self, _depth: usize) {

@@ -10,20 +10,20 @@ use crate::support::text::split_word;
 
 macro_rules! commands {
     ($($(#[doc = $doc:literal])* $name:ident = $word:literal,)*) => {
-        /// A command of RFC 5321 or an extension, or one of the three that stand for something
-        /// else that awaits a reply.
+        /// A command of RFC 5321 or an extension, or one of three pseudo-commands for other things
+        /// that a reply answers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Command { $( $(#[doc = $doc])* $name, )* }
 
         impl Command {
-            /// The command of that name, in any case. The names of the made-up ones count too.
+            /// The command with this name, in any case. The names of pseudo-commands count, too.
             pub fn from_word(word: &[u8]) -> Option<Self> {
                 let words = [ $( ($word, Self::$name), )* ];
                 let found = words.iter().find(|(w, _)| word.eq_ignore_ascii_case(w.as_bytes()));
                 found.map(|&(_, command)| command)
             }
 
-            /// Its name.
+            /// Name of the command.
             pub fn word(self) -> &'static str {
                 match self { $( Self::$name => $word, )* }
             }
@@ -56,11 +56,11 @@ commands! {
     Noop = "NOOP",
     /// STARTTLS (RFC 3207)
     StartTls = "STARTTLS",
-    /// X-ANONYMOUSTLS, Exchange's own
+    /// X-ANONYMOUSTLS (Microsoft Exchange)
     AnonymousTls = "X-ANONYMOUSTLS",
-    /// The connection itself, which the greeting answers.
+    /// Pseudo-command: the connection, which the greeting answers.
     Connect = "CONN_ESTABLISHMENT",
-    /// The dot that ends a mail.
+    /// Pseudo-command: the dot that ends a mail.
     EndOfData = "END_OF_DATA",
     /// SEND (RFC 821)
     Send = "SEND",
@@ -76,13 +76,13 @@ commands! {
     Etrn = "ETRN",
     /// AUTH (RFC 4954)
     Auth = "AUTH",
-    /// A line of an AUTH dialogue.
+    /// Pseudo-command: a line of an AUTH exchange.
     AuthAnswer = "AUTH_ANSWER",
 }
 
 impl Command {
-    /// Whether the protocol knows the reply for this command. Commands that do not change the dialogue may
-    /// have any.
+    /// Whether the protocol defines this reply code for the command. Commands that do not change
+    /// the state may have any.
     pub fn has_reply(self, code: u16) -> bool {
         match self {
             Self::Connect => matches!(code, 220 | 421 | 554),
@@ -123,16 +123,16 @@ impl<'a> Request<'a> {
 /// A line of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
-    /// 100 to 599.
+    /// Reply code, 100 to 599.
     pub code: u16,
     /// Whether another line of the same reply follows.
     pub more: bool,
-    /// The words after the code.
+    /// The text after the code.
     pub text: &'a [u8],
 }
 
 impl<'a> Reply<'a> {
-    /// Reads a line; `None` unless it begins with a number from 100 to 599.
+    /// Parses a line; `None` unless it begins with a number from 100 to 599.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let code = reply_code(line).filter(|code| (100..600).contains(code))?;
         let more = line.get(3) == Some(&b'-');
@@ -141,12 +141,12 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// The fault of the argument of BDAT, in the words of weird.log.
+/// The error of BDAT's argument, in the words of weird.log.
 pub type ChunkError = &'static str;
 
-/// The argument of BDAT: the chunk's size, and whether it is the last.
+/// Parses the argument of BDAT: the chunk's size, and whether it is the last chunk.
 pub fn parse_chunk(argument: &[u8]) -> Result<(u64, bool), ChunkError> {
-    // The greatest number of 64 bits and ` LAST`.
+    // Length of the largest 64-bit number with ` LAST`.
     const LONGEST: usize = 25;
     if argument.is_empty() || argument.len() > LONGEST {
         return Err("BDAT argument bad length");
@@ -172,7 +172,7 @@ pub fn parse_chunk(argument: &[u8]) -> Result<(u64, bool), ChunkError> {
     }
 }
 
-/// Placeholder for an unknown command.
+/// Name of an unknown command.
 pub(super) const UNKNOWN: &str = "(UNKNOWN)";
 
 /// The name of a command in events.
@@ -183,11 +183,11 @@ pub(super) fn name(command: Command) -> &'static str {
     }
 }
 
-/// The command that a reply answers, if it is known.
+/// The command that a reply answers, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered(pub Option<Command>);
 
-/// Its name; `>` where the connection is answered, `.` where a mail is.
+/// Encoded as the command's name: `>` for the connection, `.` for a mail.
 impl Arg for Answered {
     const TYPE: Type = Type::String;
 

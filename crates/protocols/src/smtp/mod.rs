@@ -1,12 +1,12 @@
 //! SMTP: RFC 5321, with BDAT (RFC 3030), STARTTLS (RFC 3207) and AUTH (RFC 4954).
 //!
-//! Both sides send lines. [`Analyzer`] follows the dialogue with a queue of pending commands, which
-//! determines the lines that are mail. The lines of a mail go through
-//! [`Mime`](crate::support::mime::Mime), which finds header fields for the row and entities, each
-//! of which becomes a file. [`SmtpRow`] is written when the server accepts (or refuses) a mail,
-//! when the next one begins, or at the end. After STARTTLS the stream goes to TLS.
+//! Both sides send lines. [`Analyzer`] tracks the session with a queue of pending commands, which
+//! determines the lines that are mail. The lines of a mail go to
+//! [`Mime`](crate::support::mime::Mime), which parses header fields for the row, and entities, each
+//! of which becomes a file. [`SmtpRow`] is written when the server accepts or rejects a mail, when
+//! the next one begins, or at the end. After STARTTLS the stream goes to TLS.
 //!
-//! After a gap the analyzer waits for the next reply and guesses from there.
+//! After a gap the analyzer waits for the next reply and infers the state from it.
 
 mod addresses;
 mod analyzer;
@@ -37,7 +37,7 @@ use crate::descriptor::Limit;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[25, 587]),

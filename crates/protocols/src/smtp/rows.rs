@@ -1,4 +1,4 @@
-//! smtp.log: one row a mail, or what of it was seen.
+//! smtp.log: one row per mail, or for what was seen of one.
 
 use std::collections::HashSet;
 
@@ -18,14 +18,14 @@ use super::message::Answered;
 use super::message::Command;
 use super::values::MAX_VALUE;
 use super::values::SOURCE;
-use super::values::begins_with;
 use super::values::file_name;
 use super::values::is_searched;
 use super::values::is_webmail;
-use super::values::kept;
+use super::values::starts_with_ignore_case;
+use super::values::truncate;
 use super::values::without;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 use crate::stack::events::FileStarts;
 use crate::support::limit_reached;
@@ -35,20 +35,20 @@ use crate::support::mime::events::MimeEndEntity;
 use crate::support::mime::events::MimeOneHeader;
 use crate::support::text::UpperCase;
 
-/// Addresses of one transaction, by each of RCPT TO, To and Cc.
+/// Maximum number of addresses of one transaction, for each of RCPT TO, To and Cc.
 const MAX_ADDRESSES: usize = 1000;
 
-/// Hosts on the way of one mail.
+/// Maximum number of hosts in the path of one mail.
 const MAX_PATH: usize = 1000;
 
-/// Invalid transactions after which the connection is not followed further.
+/// Number of invalid transactions after which the analysis of the connection stops.
 const MAX_INVALID: u64 = 25;
 
 gannet_log::row! {
     /// One row for each mail transaction.
     #[derive(Clone, Debug)]
     pub struct SmtpRow = "smtp" {
-        /// When the transaction's first command or reply was seen.
+        /// Time of the transaction's first command or reply.
         ts: Time = "ts",
         /// The connection.
         uid: Uid = "uid",
@@ -80,9 +80,9 @@ gannet_log::row! {
         subject: Option<Vec<u8>> = "subject",
         /// The address in the X-Originating-IP field.
         x_originating_ip: Option<Addr> = "x_originating_ip",
-        /// The first Received field, which is the last to be written.
+        /// The first Received field, which was added last.
         first_received: Option<Vec<u8>> = "first_received",
-        /// The second one.
+        /// The second Received field.
         second_received: Option<Vec<u8>> = "second_received",
         /// The last reply of the server.
         last_reply: Option<Vec<u8>> = "last_reply",
@@ -128,108 +128,109 @@ impl SmtpRow {
         }
     }
 
-    /// Writes it.
+    /// Writes the row.
     pub(super) fn log(&self, cx: &mut Context<'_>) {
         cx.log(self);
     }
 }
 
-/// The rows of one connection: the state of its transactions.
+/// The rows of one connection, with the state of its transactions.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     helo: Option<Vec<u8>>,
-    /// Mails that were transferred.
+    /// Number of mails that were transferred.
     transferred: u64,
     mail_from_seen: bool,
     rcpt_to_seen: bool,
     last_chunk_seen: bool,
     invalid: u64,
-    /// Too many transactions were invalid.
-    gave_up: bool,
+    /// There were too many invalid transactions.
+    is_stopped: bool,
     transaction: Option<Transaction>,
 }
 
-/// Texts, each once.
+/// Set of texts.
 type Texts = HashSet<Vec<u8>, KeyedHash>;
 
-/// A row in the making.
+/// A row that is being collected.
 #[derive(Debug)]
 struct Transaction {
     row: SmtpRow,
     rcptto: Texts,
     to: Texts,
     cc: Texts,
-    /// The client did something that deserves a row.
+    /// The client did something that is logged.
     active: bool,
-    /// The mail was written in a browser.
+    /// The mail was written in a webmail program.
     webmail: bool,
-    /// Entities that began in this transaction: only the first one's fields count.
+    /// Number of entities that began in this transaction: only the fields of the first one are
+    /// logged.
     entities: u64,
-    /// Within an entity: the file name its fields gave, if any.
+    /// Within an entity: the file name in its fields, if any.
     entity: Option<Option<Vec<u8>>>,
 }
 
-impl Hear<SmtpRequest<'_>> for Session {
+impl OnEvent<SmtpRequest<'_>> for Session {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmtpRequest<'_>) {
         self.request(cx, event.command, event.arg);
     }
 }
 
-impl Hear<SmtpReply<'_>> for Session {
+impl OnEvent<SmtpReply<'_>> for Session {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SmtpReply<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SmtpReply<'_>) {
         self.reply(cx, event.code, event.cmd, event.msg, event.cont_resp);
     }
 }
 
-impl Hear<SmtpStarttls> for Session {
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &SmtpStarttls) {
+impl OnEvent<SmtpStarttls> for Session {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &SmtpStarttls) {
         self.tls();
     }
 }
 
-impl Hear<MimeBeginEntity> for Session {
+impl OnEvent<MimeBeginEntity> for Session {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &MimeBeginEntity) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &MimeBeginEntity) {
         self.entity();
     }
 }
 
-impl Hear<MimeOneHeader<'_>> for Session {
+impl OnEvent<MimeOneHeader<'_>> for Session {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &MimeOneHeader<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &MimeOneHeader<'_>) {
         self.field(cx, event.h.original_name, event.h.value);
     }
 }
 
-impl Hear<MimeEndEntity> for Session {
+impl OnEvent<MimeEndEntity> for Session {
     #[inline]
-    fn hear(&mut self, _cx: &mut Context<'_>, _event: &MimeEndEntity) {
+    fn on_event(&mut self, _cx: &mut Context<'_>, _event: &MimeEndEntity) {
         self.entity_ends();
     }
 }
 
-impl Hear<FileStarts> for Session {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &FileStarts) {
+impl OnEvent<FileStarts> for Session {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &FileStarts) {
         self.file(event.fuid);
     }
 }
 
 impl Session {
-    /// The connection ends: the row is written if the client did anything.
+    /// Writes the row at the end of the connection, if the client did anything.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.flush(cx);
     }
 
-    /// Makes sure there is a row to fill.
+    /// Begins a row, unless there is one.
     pub(super) fn begin(&mut self, cx: &Context<'_>) {
         if self.transaction.is_none() {
-            self.renew(cx);
+            self.begin_transaction(cx);
         }
     }
 
-    fn renew(&mut self, cx: &Context<'_>) {
+    fn begin_transaction(&mut self, cx: &Context<'_>) {
         let mut row = SmtpRow::new(cx.now, cx.conn.uid, cx.conn.id, self.transferred + 1);
         row.helo.clone_from(&self.helo);
         self.transaction = Some(Transaction {
@@ -249,16 +250,16 @@ impl Session {
         self.transaction.as_mut()
     }
 
-    /// A command.
+    /// Handles a command.
     pub(super) fn request(&mut self, cx: &mut Context<'_>, word: UpperCase<'_>, argument: &[u8]) {
         self.begin(cx);
         let is = |command: &str| word.is(command);
         if is("HELO") || is("EHLO") {
-            self.helo = Some(kept(argument));
+            self.helo = Some(truncate(argument));
             if let Some(t) = &mut self.transaction {
-                t.row.helo = Some(kept(argument));
+                t.row.helo = Some(truncate(argument));
             }
-        } else if is("RCPT") && begins_with(argument, b"TO:") {
+        } else if is("RCPT") && starts_with_ignore_case(argument, b"TO:") {
             if let Some(t) = &mut self.transaction {
                 t.recipients(cx, argument);
                 t.active = true;
@@ -267,15 +268,15 @@ impl Session {
             if !self.mail_from_seen {
                 self.invalid(cx, "rcpt to missing mail from");
             }
-        } else if is("MAIL") && begins_with(argument, b"FROM:") {
-            // The mail before it may have gone unacknowledged.
+        } else if is("MAIL") && starts_with_ignore_case(argument, b"FROM:") {
+            // The previous mail may not have been acknowledged.
             self.flush(cx);
             if let Some(t) = &mut self.transaction {
                 if is_searched(cx, argument, 11)
                     && let Some(address) = addresses::mail_addresses(argument).into_iter().next()
                     && !address.is_empty()
                 {
-                    t.row.mailfrom = Some(kept(&address));
+                    t.row.mailfrom = Some(truncate(&address));
                 }
                 t.active = true;
             }
@@ -302,14 +303,14 @@ impl Session {
         if self.invalid == MAX_INVALID + 1 {
             let addl = format!("{} > {MAX_INVALID}", self.invalid);
             limit_reached(cx, "smtp_excessive_invalid_mail_transactions", &addl, SOURCE);
-            self.gave_up = true;
+            self.is_stopped = true;
         }
     }
 
-    /// Whether the connection stopped to be worth following since the last call.
+    /// Whether the analysis of the connection was stopped since the last call.
     #[inline]
-    pub(super) fn gives_up(&mut self) -> bool {
-        std::mem::take(&mut self.gave_up)
+    pub(super) fn take_stopped(&mut self) -> bool {
+        std::mem::take(&mut self.is_stopped)
     }
 
     /// Name of the file that an entity's header names.
@@ -317,7 +318,7 @@ impl Session {
         self.transaction.as_ref()?.entity.clone()?
     }
 
-    /// A line of a reply to a command; `more` when another line of it follows.
+    /// Handles a line of a reply to a command; `more` says whether another line of it follows.
     pub(super) fn reply(
         &mut self,
         cx: &mut Context<'_>,
@@ -342,11 +343,11 @@ impl Session {
             self.transferred += 1;
             self.last_chunk_seen = false;
             self.flush(cx);
-            self.renew(cx);
+            self.begin_transaction(cx);
         }
     }
 
-    /// The connection continues with TLS.
+    /// Notes that the connection continues with TLS.
     pub(super) fn tls(&mut self) {
         if let Some(t) = &mut self.transaction {
             t.row.tls = true;
@@ -354,7 +355,7 @@ impl Session {
         }
     }
 
-    /// An entity begins.
+    /// Begins an entity.
     pub(super) fn entity(&mut self) {
         if let Some(t) = &mut self.transaction {
             t.entities += 1;
@@ -362,7 +363,7 @@ impl Session {
         }
     }
 
-    /// A header field of the entity that began last.
+    /// Handles a header field of the last entity.
     #[inline]
     pub(super) fn field(&mut self, cx: &mut Context<'_>, name: &[u8], value: &[u8]) {
         if let Some(t) = &mut self.transaction {
@@ -370,14 +371,14 @@ impl Session {
         }
     }
 
-    /// An entity ends.
+    /// Ends an entity.
     pub(super) fn entity_ends(&mut self) {
         if let Some(t) = &mut self.transaction {
             t.entity = None;
         }
     }
 
-    /// A file of the mail begins.
+    /// Adds a file of the mail.
     pub(super) fn file(&mut self, fuid: Option<Uid>) {
         if let Some(t) = &mut self.transaction
             && !t.row.tls
@@ -394,7 +395,7 @@ impl Session {
             t.row.to = t.row.to.map(|_| sorted(t.to));
             t.row.cc = t.row.cc.map(|_| sorted(t.cc));
             t.row.log(cx);
-            self.renew(cx);
+            self.begin_transaction(cx);
         }
     }
 }
@@ -404,13 +405,13 @@ impl Transaction {
     fn software(&self, cx: &mut Context<'_>) {
         let (row, relay) = (&self.row, cx.conn.id.orig_h);
         let (Some(mut policy), Some(text)) = (cx.env.policy(), &row.user_agent) else { return };
-        let mut way = row.path.0.iter().rev().copied();
-        let mut host = way.next();
+        let mut path = row.path.0.iter().rev().copied();
+        let mut host = path.next();
         if self.webmail {
-            // Mail that reached its server by HTTP was written there.
+            // Mail whose first hop used HTTP was written in a webmail program.
             let first = row.first_received.as_deref().unwrap_or_default();
             if memchr::memmem::find(first, b"via HTTP").is_some() {
-                host = way.next();
+                host = path.next();
             }
         }
         let kind = if self.webmail { "SMTP::WEBMAIL_SERVER" } else { "SMTP::MAIL_CLIENT" };
@@ -437,18 +438,18 @@ impl Transaction {
                 cx.weird("smtp_too_many_rcptto_addresses", "", None);
                 break;
             }
-            self.rcptto.insert(kept(&without(&address, b"ORCPT=rfc822")));
+            self.rcptto.insert(truncate(&without(&address, b"ORCPT=rfc822")));
         }
     }
 
     fn field(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
         self.file_name(cx, field);
-        // Fields of inner entities are not those of the mail.
+        // Fields of nested entities do not belong to the mail.
         if self.entities > 1 {
             return;
         }
         let row = &mut self.row;
-        let value = || Some(kept(field.value));
+        let value = || Some(truncate(field.value));
         if field.is("message-id") {
             row.msg_id = value();
         } else if field.is("received") {
@@ -479,7 +480,7 @@ impl Transaction {
             }
         } else if field.is("x-mailer") || field.is("user-agent") || field.is("x-user-agent") {
             row.user_agent = value();
-            // Once any field identified it, only the standard field is checked.
+            // After any field identified a webmail program, only the standard field is checked.
             self.webmail |= field.is("user-agent") && is_webmail(field.value);
         }
     }
@@ -510,7 +511,7 @@ impl Transaction {
             None
         };
         if found.is_some() {
-            *name = found.as_deref().map(kept);
+            *name = found.as_deref().map(truncate);
         }
     }
 }
@@ -524,7 +525,7 @@ fn entries(cx: &mut Context<'_>, set: &mut Texts, value: &[u8], weird: &'static 
             cx.weird(weird, "", None);
             break;
         }
-        set.insert(kept(entry));
+        set.insert(truncate(entry));
     }
 }
 

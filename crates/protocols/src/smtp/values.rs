@@ -5,17 +5,18 @@ use gannet_log::Limits;
 use crate::Context;
 use crate::support::text::unescape_uri;
 
-/// Stored bytes of a value: one more than a row shows, so that truncation is reported.
+/// Maximum stored length of a value, in bytes: one more than a row shows, so that truncation is
+/// noticed.
 pub(super) const MAX_VALUE: usize = Limits::DEFAULT.string + 1;
 
-/// A longer text is not searched for addresses.
+/// Maximum length in bytes of a text that is searched for addresses.
 const MAX_SEARCHED: usize = 10_000;
 
-/// Where weird.log says weirds come from.
+/// Source of weirds.
 pub(super) const SOURCE: Option<&str> = Some("SMTP");
 
-/// What is stored of a value.
-pub(super) fn kept(value: &[u8]) -> Vec<u8> {
+/// The stored part of a value.
+pub(super) fn truncate(value: &[u8]) -> Vec<u8> {
     value[..value.len().min(MAX_VALUE)].to_vec()
 }
 
@@ -35,17 +36,17 @@ pub(super) fn is_searched(cx: &mut Context<'_>, text: &[u8], line: u32) -> bool 
     is_short
 }
 
-/// Whether a text begins with a word in letters of either case.
-pub(super) fn begins_with(text: &[u8], word: &[u8]) -> bool {
+/// Whether a text begins with a word, ignoring case.
+pub(super) fn starts_with_ignore_case(text: &[u8], word: &[u8]) -> bool {
     text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word))
 }
 
-/// Takes `what`, and a semicolon after it, out of an address that it was glued to.
-pub(super) fn without(address: &[u8], what: &[u8]) -> Vec<u8> {
+/// Removes `part`, and a semicolon after it, from an address to which it was appended.
+pub(super) fn without(address: &[u8], part: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(address.len());
     let mut rest = address;
     while let Some((&b, tail)) = rest.split_first() {
-        if let Some(after) = rest.strip_prefix(what) {
+        if let Some(after) = rest.strip_prefix(part) {
             rest = after.strip_prefix(b";").unwrap_or(after);
         } else {
             out.push(b);
@@ -55,14 +56,14 @@ pub(super) fn without(address: &[u8], what: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The file name in a Content-Disposition or Content-Type, if it has the parameter `wanted`
+/// The file name in a Content-Disposition or Content-Type, if it has the parameter `name`
 /// (with a `*` after it only where `starred` allows).
-pub(super) fn file_name(value: &[u8], wanted: &[u8], starred: bool) -> Option<Vec<u8>> {
-    if !parameters(value, wanted).any(|(star, _)| starred || !star) {
+pub(super) fn file_name(value: &[u8], name: &[u8], starred: bool) -> Option<Vec<u8>> {
+    if !parameters(value, name).any(|(star, _)| starred || !star) {
         return None;
     }
-    // Whatever the parameter was called: the last one that ends in `name` holds it. A line end
-    // stops the search, should one be within the value.
+    // Regardless of the parameter's name, the last one that ends in `name` has the file name. A
+    // line end within the value stops the search.
     let line = value.split(|&b| b == b'\n').next().unwrap_or_default();
     let mut name = parameters(line, b"name").last().map_or(value, |(_, at)| &value[at..]);
     if let Some(quoted) = name.strip_prefix(b"\"") {
@@ -71,9 +72,9 @@ pub(super) fn file_name(value: &[u8], wanted: &[u8], starred: bool) -> Option<Ve
     Some(unescape_uri(without_charset(name)))
 }
 
-/// Where values of parameters whose name ends in `wanted` begin, and whether `*` stood before
-/// the equals sign.
-fn parameters<'a>(value: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = (bool, usize)> + 'a {
+/// Positions of the values of parameters whose name ends in `name`, and whether `*` precedes the
+/// equals sign.
+fn parameters<'a>(value: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = (bool, usize)> + 'a {
     let blanks = |from: usize| {
         value
             .get(from..)
@@ -82,8 +83,8 @@ fn parameters<'a>(value: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = (bo
             .take_while(|b| matches!(b, b' ' | b'\t'))
             .count()
     };
-    (0..value.len()).filter(|&i| begins_with(&value[i..], wanted)).filter_map(move |i| {
-        let mut at = i + wanted.len();
+    (0..value.len()).filter(|&i| starts_with_ignore_case(&value[i..], name)).filter_map(move |i| {
+        let mut at = i + name.len();
         at += blanks(at);
         let star = value.get(at) == Some(&b'*');
         at += usize::from(star);
@@ -91,7 +92,7 @@ fn parameters<'a>(value: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = (bo
     })
 }
 
-/// The name without `charset'language'` in front (RFC 5987).
+/// The name without the `charset'language'` prefix (RFC 5987).
 fn without_charset(name: &[u8]) -> &[u8] {
     let allowed =
         |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+'..=b'^') || b"!#$%&_`{}~".contains(b);
@@ -107,7 +108,7 @@ fn without_charset(name: &[u8]) -> &[u8] {
     memchr::memrchr(b'\'', line).map_or(name, |last| &name[last + 1..])
 }
 
-/// Whether a user agent is that of a mail program within a web server.
+/// Whether a user agent is a webmail program on a web server.
 pub(super) fn is_webmail(agent: &[u8]) -> bool {
     let starts = [
         &b"iPlanet Messenger"[..],

@@ -16,7 +16,7 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { rows: Rows::default() }
     }
@@ -67,12 +67,13 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        let parsed = Message::parse_with(data, &mut |n| cx.long_number(n));
+        let parsed = Message::parse_with(data, &mut |n| cx.report_long_integer(n));
         let header = parsed.as_ref().map_or_else(|e| e.after_header, |_| true);
-        if parsed.as_ref().is_ok_and(|m| m.odd_flags) {
+        if parsed.as_ref().is_ok_and(|m| m.has_invalid_flags) {
             cx.violation(Tag::Snmp, "Invalid v3 HeaderData msgFlags", b"");
         }
-        // The header counts behind the events of what it has inside: data that cannot be read, and other versions.
+        // The header is reported after the events of the contents: malformed data, and unknown
+        // versions.
         let is_inside = |m: &Message<'_>| match &m.body {
             Some(body) => matches!(body, Body::Encrypted | Body::UnknownScoped(_)),
             None => !matches!(m.header.version, 0 | 1 | 3),
@@ -106,8 +107,8 @@ impl Analyze for Analyzer {
         }
         for odd in &m.too_long {
             match odd {
-                TooLong::Number(n) => cx.long_number(*n),
-                TooLong::Part(n) => {
+                TooLong::Number(n) => cx.report_long_integer(*n),
+                TooLong::SubIdentifier(n) => {
                     let (env, addl) = (&mut *cx.env, n.to_string());
                     let name = "asn_oid_subidentifier_too_long";
                     env.weirds.net(&mut env.logs, cx.now, name, &addl);

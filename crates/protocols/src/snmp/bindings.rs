@@ -1,4 +1,4 @@
-//! Variables, with their names and values.
+//! Variable bindings: object identifiers with values.
 
 use gannet_base::Addr;
 use gannet_event::Arg;
@@ -8,24 +8,24 @@ use gannet_event::Type;
 use crate::support::Bytes;
 use crate::support::ber;
 
-/// Most bytes of a part of a name: 64 bits, seven to a byte.
-pub(super) const MAX_PART: usize = 10;
-/// Tag of an address (RFC 1155).
+/// Maximum length of an encoded sub-identifier, in bytes: 64 bits, seven per byte.
+pub(super) const MAX_SUB_IDENTIFIER: usize = 10;
+/// Tag of an IP address (RFC 1155).
 pub(super) const IP_ADDRESS: u8 = 0x40;
 
 gannet_event::record! {
     /// The value of a variable.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ObjectValue<'a> = "SNMP::ObjectValue" {
-        /// Its tag.
+        /// Tag of the value.
         tag: u64 = "tag",
-        /// A name.
+        /// An object identifier.
         oid: Option<Oid<'a>> = "oid",
-        /// A signed number.
+        /// A signed integer.
         signed: Option<i64> = "signed",
-        /// An unsigned number.
+        /// An unsigned integer.
         unsigned: Option<u64> = "unsigned",
-        /// An address.
+        /// An IP address.
         address: Option<Addr> = "address",
         /// Any other value.
         octets: Option<&'a [u8]> = "octets",
@@ -33,21 +33,21 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// A variable with its value.
+    /// A variable binding.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Binding<'a> = "SNMP::Binding" {
-        /// Its name.
+        /// Object identifier of the variable.
         oid: Oid<'a> = "oid",
-        /// Its value.
+        /// Value of the variable.
         value: ObjectValue<'a> = "value",
     }
 }
 
-/// The name of an object, as its bytes.
+/// An encoded object identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oid<'a>(pub(super) &'a [u8]);
 
-/// In dotted form; empty where it is not whole or has a part that is too long.
+/// Encoded in dotted form; empty if it is incomplete or has a sub-identifier that is too long.
 impl Arg for Oid<'_> {
     const TYPE: Type = Type::String;
 
@@ -56,11 +56,11 @@ impl Arg for Oid<'_> {
     }
 }
 
-/// Variables with their values.
+/// The variable bindings of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bindings<'a> {
     pub(super) bytes: &'a [u8],
-    /// Number of variables.
+    /// Number of bindings.
     pub count: u64,
     /// `sysDescr.0`, if present.
     pub description: Option<&'a [u8]>,
@@ -69,7 +69,7 @@ pub struct Bindings<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    /// Each of them.
+    /// Iterates over the bindings.
     pub(super) fn iter(&self) -> impl Iterator<Item = Binding<'a>> + use<'a> {
         let mut b = Bytes(self.bytes);
         std::iter::from_fn(move || {
@@ -110,29 +110,32 @@ fn object(tag: u8, content: &[u8]) -> ObjectValue<'_> {
     value
 }
 
-/// A number. As in Zeek it is not negative below eight bytes, and 0 above them.
+/// Decodes an integer. As in Zeek it is unsigned if it has fewer than eight bytes, and 0 if it has
+/// more.
 pub(super) fn signed(content: &[u8]) -> i64 {
     ber::unsigned(content) as i64
 }
 
-/// An address of four bytes; any other counts as none.
+/// Decodes an address of four bytes; other lengths give the unspecified address.
 pub(super) fn addr(content: &[u8]) -> Addr {
     <[u8; 4]>::try_from(content).map_or(Addr::v6([0; 16]), Addr::v4)
 }
 
-/// A name in dotted form; empty where it is not whole or has a part that is too long.
+/// An object identifier in dotted form; empty if it is incomplete or has a sub-identifier that is
+/// too long.
 fn dotted(name: &[u8]) -> String {
     let mut out = String::new();
     if name.last().is_none_or(|b| b & 0x80 != 0) {
         return out;
     }
     for part in name.split_inclusive(|b| b & 0x80 == 0) {
-        if part.len() > MAX_PART {
+        if part.len() > MAX_SUB_IDENTIFIER {
             return String::new();
         }
         let n = part.iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
         let text = if out.is_empty() {
-            // The first part holds two numbers, which Zeek divides as signed ones of 32 bits.
+            // The first sub-identifier encodes two numbers, which Zeek computes as signed 32-bit
+            // integers.
             let n = n as i32;
             format!("{}.{}", n / 40, n % 40)
         } else {

@@ -25,12 +25,12 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What a message of version 3 is about (RFC 3412).
+    /// Context of a scoped PDU of version 3 (RFC 3412).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ScopedContext<'a> = "SNMP::ScopedPDU_Context" {
-        /// The engine.
+        /// Identifier of the engine.
         engine_id: &'a [u8] = "engine_id",
-        /// The context within it.
+        /// Name of the context in the engine.
         name: &'a [u8] = "name",
     }
 }
@@ -39,17 +39,17 @@ gannet_event::record! {
     /// Parameters of the user-based security model (RFC 3414).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UserSecurity<'a> = "SNMP::UserSecurityParameters" {
-        /// The engine whose clock counts.
+        /// Identifier of the authoritative engine.
         engine_id: &'a [u8] = "AuthoritativeEngineID",
-        /// How often it was started.
+        /// Number of times that the engine was started.
         engine_boots: i64 = "AuthoritativeEngineBoots",
-        /// Seconds since then.
+        /// Seconds since the last start.
         engine_time: i64 = "AuthoritativeEngineTime",
-        /// The user.
+        /// User name.
         user_name: &'a [u8] = "UserName",
-        /// Checksum of the message.
+        /// Authentication parameters: checksum of the message.
         authentication: &'a [u8] = "AuthenticationParameters",
-        /// Salt of the encryption.
+        /// Privacy parameters: salt of the encryption.
         privacy: &'a [u8] = "PrivacyParameters",
     }
 }
@@ -58,9 +58,9 @@ gannet_event::record! {
     /// Header of version 3 (RFC 3412).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HeaderV3<'a> = "SNMP::HeaderV3" {
-        /// Joins a response to its request.
+        /// Message identifier, which matches a response to its request.
         id: u64 = "id",
-        /// Longest message that the sender takes.
+        /// Maximum size of a message that the sender accepts, in bytes.
         max_size: u64 = "max_size",
         /// Flags.
         flags: u64 = "flags",
@@ -68,15 +68,15 @@ gannet_event::record! {
         auth_flag: bool = "auth_flag",
         /// Whether it is encrypted.
         priv_flag: bool = "priv_flag",
-        /// Whether a report may answer it.
+        /// Whether a report may be sent in reply.
         reportable_flag: bool = "reportable_flag",
         /// Security model.
         security_model: u64 = "security_model",
-        /// Its parameters.
+        /// Parameters of the security model.
         security_params: &'a [u8] = "security_params",
-        /// The request or response, unless encrypted.
+        /// Context of the PDU, unless encrypted.
         pdu_context: Option<ScopedContext<'a>> = "pdu_context",
-        /// The parameters of the user-based model.
+        /// Parameters of the user-based security model.
         user_security_parameters: Option<UserSecurity<'a>> = "user_security_parameters",
     }
 }
@@ -85,13 +85,13 @@ gannet_event::record! {
     /// Header of any version.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Header<'a> = "SNMP::Header" {
-        /// The version: 0 is 1, 1 is 2c, 3 is 3.
+        /// Version number: 0 for version 1, 1 for version 2c, 3 for version 3.
         version: u64 = "version",
-        /// Of version 1.
+        /// Header of version 1.
         v1: Option<HeaderV1<'a>> = "v1",
-        /// Of version 2c.
+        /// Header of version 2c.
         v2: Option<HeaderV2<'a>> = "v2",
-        /// Of version 3.
+        /// Header of version 3.
         v3: Option<HeaderV3<'a>> = "v3",
     }
 }
@@ -106,16 +106,16 @@ impl<'a> Header<'a> {
 }
 
 gannet_event::record! {
-    /// A request or response.
+    /// A PDU of a request, response or report.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Pdu<'a> = "SNMP::PDU" {
-        /// Joins a response to its request.
+        /// Request identifier, which matches a response to its request.
         request_id: i64 = "request_id",
-        /// What went wrong.
+        /// Error status.
         error_status: i64 = "error_status",
-        /// The variable that it went wrong with.
+        /// Index of the variable binding in error.
         error_index: i64 = "error_index",
-        /// The variables.
+        /// The variable bindings.
         bindings: Bindings<'a> = "bindings",
     }
 }
@@ -124,32 +124,32 @@ gannet_event::record! {
     /// A trap of version 1.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TrapPdu<'a> = "SNMP::TrapPDU" {
-        /// Kind of the object that reports it.
+        /// Type of the object that generated the trap.
         enterprise: Oid<'a> = "enterprise",
-        /// Its address.
+        /// Address of the agent.
         agent: Addr = "agent",
-        /// Kind of the trap.
+        /// Generic trap type.
         generic_trap: i64 = "generic_trap",
-        /// The enterprise's own kind.
+        /// Enterprise-specific trap type.
         specific_trap: i64 = "specific_trap",
         /// Hundredths of a second since the agent started.
         time_stamp: u64 = "time_stamp",
-        /// The variables.
+        /// The variable bindings.
         bindings: Bindings<'a> = "bindings",
     }
 }
 
 gannet_event::record! {
-    /// A request for many variables.
+    /// A PDU of a GetBulkRequest.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct BulkPdu<'a> = "SNMP::BulkPDU" {
-        /// Joins a response to its request.
+        /// Request identifier, which matches a response to its request.
         request_id: i64 = "request_id",
-        /// Variables that are wanted once.
+        /// Number of variables that are requested once.
         non_repeaters: u64 = "non_repeaters",
-        /// How often the others are wanted.
+        /// Number of successors requested of each other variable.
         max_repetitions: u64 = "max_repetitions",
-        /// The variables.
+        /// The variable bindings.
         bindings: Bindings<'a> = "bindings",
     }
 }
@@ -167,10 +167,10 @@ gannet_event::events! {
         /// The request.
         pdu: Pdu<'a> = "pdu",
     } {
-        /// Values are asked for.
+        /// A client requests values of variables.
         pub struct SnmpGetRequest<'a> = "snmp_get_request" {}
 
-        /// The values behind some are asked for.
+        /// A client requests the values of the next variables.
         pub struct SnmpGetNextRequest<'a> = "snmp_get_next_request" {}
 
         /// Values are to be changed.
@@ -185,31 +185,31 @@ gannet_event::events! {
         /// Header of the message.
         header: Header<'a> = "header",
     } {
-        /// Values are given.
+        /// A server returns values.
         pub struct SnmpResponse<'a> = "snmp_response" {
             /// The response.
             pdu: Pdu<'a> = "pdu",
         }
 
-        /// An agent of version 1 reports something.
+        /// An agent of version 1 sends a trap.
         pub struct SnmpTrap<'a> = "snmp_trap" {
             /// The report.
             pdu: TrapPdu<'a> = "pdu",
         }
 
-        /// Many values are asked for.
+        /// A client requests many values.
         pub struct SnmpGetBulkRequest<'a> = "snmp_get_bulk_request" {
             /// The request.
             pdu: BulkPdu<'a> = "pdu",
         }
 
-        /// The body of a message is of no known kind.
+        /// The PDU of a message has an unknown type.
         pub struct SnmpUnknownPdu<'a> = "snmp_unknown_pdu" {
             /// Its tag.
             tag: u64 = "tag",
         }
 
-        /// The part of a message of version 3 that holds the body is of no known kind.
+        /// The scoped PDU of a message of version 3 has an unknown type.
         pub struct SnmpUnknownScopedPdu<'a> = "snmp_unknown_scoped_pdu" {
             /// Its tag.
             tag: u64 = "tag",
@@ -229,13 +229,13 @@ gannet_event::events! {
         /// The report.
         pdu: Pdu<'a> = "pdu",
     } {
-        /// A manager reports something.
+        /// A manager sends a notification.
         pub struct SnmpInformRequest<'a> = "snmp_inform_request" {}
 
-        /// An agent reports something.
+        /// An agent sends a notification.
         pub struct SnmpTrapV2<'a> = "snmp_trapV2" {}
 
-        /// An engine reports something about a request.
+        /// An engine reports an error in a message.
         pub struct SnmpReport<'a> = "snmp_report" {}
     }
 
@@ -245,9 +245,9 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
     } {
-        /// The version of a message is unknown.
+        /// The version of a message is not supported.
         pub struct SnmpUnknownHeaderVersion = "snmp_unknown_header_version", opt_in {
-            /// The version, as the header has it.
+            /// The version number in the header.
             version: u64 = "version",
         }
     }

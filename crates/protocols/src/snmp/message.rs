@@ -1,6 +1,6 @@
 use super::bindings::Bindings;
 use super::bindings::IP_ADDRESS;
-use super::bindings::MAX_PART;
+use super::bindings::MAX_SUB_IDENTIFIER;
 use super::bindings::Oid;
 use super::bindings::addr;
 use super::bindings::signed;
@@ -21,21 +21,21 @@ use crate::support::ber::Result;
 /// The body of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A request, response or report of its kind.
+    /// A PDU of one of these kinds.
     Pdu(Kind, Pdu<'a>),
     /// `GetBulkRequest`.
     Bulk(BulkPdu<'a>),
     /// A trap of version 1.
     Trap(TrapPdu<'a>),
-    /// One of no known kind, with its tag.
+    /// A PDU of an unknown kind, with its tag.
     Unknown(u8),
-    /// An encrypted one.
+    /// An encrypted PDU.
     Encrypted,
-    /// Neither an encrypted nor a plain one of version 3, with the tag.
+    /// Data of version 3 that is neither an encrypted nor a plain scoped PDU, with its tag.
     UnknownScoped(u8),
 }
 
-/// The kind of a request, response or report.
+/// Kind of a PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `GetRequest`.
@@ -48,40 +48,41 @@ pub enum Kind {
     Set,
     /// `InformRequest`.
     Inform,
-    /// A trap of version 2c.
+    /// `SNMPv2-Trap`.
     Trap,
     /// `Report`.
     Report,
 }
 
-/// A value that is longer than its type allows.
+/// A value that exceeds the maximum length of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooLong {
-    /// A part of a name, with its length in bytes.
-    Part(usize),
-    /// A number, with its length in bytes: it counts as 0.
+    /// A sub-identifier, with its length in bytes.
+    SubIdentifier(usize),
+    /// An integer, with its length in bytes: it counts as 0.
     Number(usize),
 }
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The header. As in Zeek, that of an encrypted message has no parameters of the user-based model.
+    /// The header. As in Zeek, that of an encrypted message has no parameters of the user-based
+    /// security model.
     pub header: Header<'a>,
     /// The body. `None` for an unknown version.
     pub body: Option<Body<'a>>,
-    /// Values in header and body that are too long, in the order of use.
+    /// Values in header and body that are too long, in the order in which they are used.
     pub too_long: Vec<TooLong>,
-    /// Whether the flags of version 3 are a byte, as they must be.
-    pub odd_flags: bool,
+    /// Whether the flags of version 3 are not a single byte, as the RFC requires.
+    pub has_invalid_flags: bool,
 }
 
-/// Why a message is invalid, and the facts read before.
+/// Reason why a message is invalid, and the part before the fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed<'a> {
-    /// Whether the failure came after the header.
+    /// Whether the fault is after the header.
     pub after_header: bool,
-    /// The message as far as it was read.
+    /// The message as far as it was parsed.
     pub partial: Option<Box<Message<'a>>>,
     /// The fault.
     pub reason: RecordFault,
@@ -90,49 +91,49 @@ pub struct Malformed<'a> {
 const DESCRIPTION: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x01\x00";
 const UP_TIME: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x03\x00";
 
-/// Tag of hundredths of a second (RFC 1155).
+/// Tag of TimeTicks, in hundredths of a second (RFC 1155).
 const TIME_TICKS: u8 = 0x43;
 
-/// A reader of a datagram. Numbers that are too long are reported when they are read, if their
-/// value is used then: those of lengths, of the version and of the security model.
+/// Parser of a datagram. Integers that are too long are reported when they are parsed, if their
+/// value is used immediately: lengths, the version and the security model.
 struct Reader<'a, 'f> {
     b: Bytes<'a>,
     long: &'f mut dyn FnMut(usize),
 }
 
 impl<'a> Reader<'a, '_> {
-    fn look(&mut self) {
+    fn check_length(&mut self) {
         if let Some(n) = ber::long_length(self.b.0) {
             (self.long)(n);
         }
     }
 
     fn head(&mut self) -> Result<ber::Head> {
-        self.look();
+        self.check_length();
         ber::head(&mut self.b)
     }
 
     fn sequence(&mut self) -> Result<ber::Head> {
-        self.look();
+        self.check_length();
         ber::sequence(&mut self.b)
     }
 
     fn value(&mut self) -> Result<(u8, &'a [u8])> {
-        self.look();
+        self.check_length();
         ber::value(&mut self.b)
     }
 
     fn tagged(&mut self, tag: u8) -> Result<&'a [u8]> {
-        self.look();
+        self.check_length();
         ber::tagged(&mut self.b, tag)
     }
 
     fn number(&mut self) -> Result<&'a [u8]> {
-        self.look();
+        self.check_length();
         ber::number(&mut self.b)
     }
 
-    /// A number whose value is asked for at once.
+    /// Parses an integer whose value is used immediately.
     fn integer(&mut self) -> Result<u64> {
         let number = self.number()?;
         if number.len() > MAX_NUMBER {
@@ -148,8 +149,8 @@ impl<'a> Message<'a> {
         Self::parse_with(data, &mut |_| {})
     }
 
-    /// [`parse`](Self::parse), telling `long` of the bytes of each length and number that is too long
-    /// and was asked for while reading, whether all can be read or not.
+    /// Like [`parse`](Self::parse); calls `long` with the size of each length and integer that is
+    /// too long and was used while parsing, even if parsing fails.
     pub fn parse_with(
         data: &'a [u8],
         long: &mut dyn FnMut(usize),
@@ -163,7 +164,7 @@ impl<'a> Message<'a> {
                 let body = message.body(&mut b).map_err(failed(true))?;
                 message.body = Some(body);
             }
-            // The encryption was found before the user name.
+            // The encryption was recognized before the user name.
             NextStep::Broken(reason) => {
                 let partial = Some(Box::new(message));
                 return Err(Malformed { after_header: false, partial, reason });
@@ -173,7 +174,7 @@ impl<'a> Message<'a> {
     }
 
     fn note_name(&mut self, name: &[u8]) {
-        self.too_long.extend(long_part(name).map(TooLong::Part));
+        self.too_long.extend(long_sub_identifier(name).map(TooLong::SubIdentifier));
     }
 
     fn note_number(&mut self, number: &[u8]) {
@@ -182,7 +183,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads an integer that must be no longer than an unsigned one of 64 bits.
+    /// Decodes an integer whose length must not exceed that of an unsigned 64-bit one.
     fn integer(&mut self, b: &mut Reader<'_, '_>) -> Result<i64> {
         let number = b.number()?;
         self.note_number(number);
@@ -248,7 +249,7 @@ impl<'a> Message<'a> {
                 ber::INTEGER | 0x41..=0x43 | 0x46 => self.note_number(value),
                 _ => {}
             }
-            // Anything that is no number, address, name or absence is taken for a string.
+            // Any type other than integer, address, object identifier or exception is a string.
             let string = !matches!(tag, 2 | 5 | 6 | 0x40..=0x43 | 0x46 | 0x80..=0x82);
             if name == DESCRIPTION && string {
                 bindings.description = Some(value);
@@ -260,29 +261,31 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Most bytes of a number. An unsigned one of 64 bits takes one more where its first bit is set.
+/// Maximum length of an integer, in bytes. An unsigned 64-bit integer takes one more if its first
+/// bit is set.
 const MAX_NUMBER: usize = 8;
 
-/// Length of the first part of a whole name that has more than [`MAX_PART`] bytes.
-fn long_part(name: &[u8]) -> Option<usize> {
-    // All bytes of a part but the last have their high bit set.
+/// Length of the first sub-identifier with more than [`MAX_SUB_IDENTIFIER`] bytes, in a complete
+/// object identifier.
+fn long_sub_identifier(name: &[u8]) -> Option<usize> {
+    // All bytes of a sub-identifier except the last have their high bit set.
     if name.last().is_none_or(|b| b & 0x80 != 0) {
         return None;
     }
-    name.split_inclusive(|b| b & 0x80 == 0).map(<[u8]>::len).find(|n| *n > MAX_PART)
+    name.split_inclusive(|b| b & 0x80 == 0).map(<[u8]>::len).find(|n| *n > MAX_SUB_IDENTIFIER)
 }
 
-/// The step after a header.
+/// The step after parsing a header.
 enum NextStep {
-    /// Nothing that can be read.
+    /// Nothing that can be parsed.
     Nothing,
     /// A body.
     Body,
-    /// The fault of the parameters of an encrypted message.
+    /// The parameters of an encrypted message are malformed.
     Broken(RecordFault),
 }
 
-/// The header; returns the next step.
+/// Parses the header; returns the next step.
 fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, NextStep)> {
     b.sequence()?;
     let version = b.integer()?;
@@ -290,7 +293,7 @@ fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, NextStep)> {
         header: Header { version, v1: None, v2: None, v3: None },
         body: None,
         too_long: Vec::new(),
-        odd_flags: false,
+        has_invalid_flags: false,
     };
     let then = match version {
         0 => {
@@ -308,12 +311,12 @@ fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, NextStep)> {
 }
 
 impl<'a> Message<'a> {
-    /// The header of version 3; returns the next step.
+    /// Parses the header of version 3; returns the next step.
     fn header_v3(&mut self, b: &mut Reader<'a, '_>) -> Result<NextStep> {
         b.sequence()?;
         let [id, max_size] = [b.number()?, b.number()?];
         let flags = b.tagged(ber::OCTET_STRING)?;
-        self.odd_flags = flags.len() != 1;
+        self.has_invalid_flags = flags.len() != 1;
         let model = b.number()?;
         let security_params = b.tagged(ber::OCTET_STRING)?;
         let scope = b.head()?.tag;
@@ -361,7 +364,7 @@ impl<'a> Message<'a> {
         let then = match (user, pdu_context.is_some()) {
             (Err(reason), true) => return Err(reason),
             (Err(reason), false) => NextStep::Broken(reason),
-            // As in Zeek, the sender of an encrypted message is not reported.
+            // As in Zeek, the user of an encrypted message is not reported.
             (Ok(_), false) => NextStep::Nothing,
             (Ok(user), true) => {
                 if let Some(User { parameters, boots, time }) = user {
@@ -380,9 +383,9 @@ impl<'a> Message<'a> {
 /// The parameters of the user-based security model (RFC 3414 section 2.4).
 struct User<'a> {
     parameters: UserSecurity<'a>,
-    /// How often the engine was started.
+    /// Number of times that the engine was started.
     boots: &'a [u8],
-    /// Seconds since then.
+    /// Seconds since the last start.
     time: &'a [u8],
 }
 
@@ -405,7 +408,7 @@ fn user<'a>(b: &mut Reader<'a, '_>) -> Result<User<'a>> {
 pub(super) mod tests {
     use super::*;
 
-    /// A value of a tag.
+    /// Encodes a value with its tag.
     pub(in super::super) fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
         let content = parts.concat();
         let mut out = vec![tag, content.len() as u8];
@@ -413,7 +416,7 @@ pub(super) mod tests {
         out
     }
 
-    /// A message of version 2c with these variables.
+    /// A message of version 2c with these variable bindings.
     pub(in super::super) fn v2c(kind: u8, bindings: &[(&[u8], Vec<u8>)]) -> Vec<u8> {
         let list: Vec<_> =
             bindings.iter().map(|(oid, v)| tlv(0x30, &[&tlv(6, &[oid]), v])).collect();
@@ -423,7 +426,7 @@ pub(super) mod tests {
         tlv(0x30, &[&number, &tlv(4, &[b"public"]), &pdu])
     }
 
-    /// The variables of a message that has any.
+    /// The variable bindings of a message.
     fn bindings<'a>(m: &Message<'a>) -> Bindings<'a> {
         match m.body {
             Some(Body::Pdu(_, pdu)) => pdu.bindings,
@@ -462,14 +465,14 @@ pub(super) mod tests {
 
     #[test]
     fn long_parts() {
-        assert_eq!(long_part(b"\x2b\x86\x01"), None);
+        assert_eq!(long_sub_identifier(b"\x2b\x86\x01"), None);
         let mut name = vec![0x2b];
         name.extend_from_slice(&[0x81; 10]);
-        assert_eq!(long_part(&name), None, "not whole");
+        assert_eq!(long_sub_identifier(&name), None, "not whole");
         name.push(1);
-        assert_eq!(long_part(&name), Some(11));
+        assert_eq!(long_sub_identifier(&name), Some(11));
         let m = v2c(0xa0, &[(&name, tlv(5, &[]))]);
-        assert_eq!(Message::parse(&m).unwrap().too_long, [TooLong::Part(11)]);
+        assert_eq!(Message::parse(&m).unwrap().too_long, [TooLong::SubIdentifier(11)]);
     }
 
     #[test]
@@ -502,10 +505,10 @@ pub(super) mod tests {
             (long, too_long.map_err(|e| e.after_header))
         };
         let pdu = |kind| tlv(kind, &[&n, &n, &n, &tlv(0x30, &[])]);
-        // A version that is too long is the first one.
+        // A version that is too long counts as version 1 (0).
         let m = tlv(0x30, &[&nine, &tlv(4, &[b"public"]), &pdu(0xa0)]);
         assert_eq!(read(&m), (vec![9], Ok(vec![])));
-        // Nine bytes of length are none.
+        // A length of nine bytes counts as 0.
         let m = tlv(0x30, &[&n, b"\x30\x89\0\0\0\0\0\0\0\0\0", b"\x31\0"]);
         assert_eq!(read(&m), (vec![9], Err(false)));
         let s = |t: &[u8]| tlv(4, &[t]);
@@ -523,7 +526,7 @@ pub(super) mod tests {
     fn what_fails_where() {
         let error = |m: &[u8]| {
             let e = Message::parse(m).unwrap_err();
-            (e.after_header, e.partial.is_some(), crate::support::said(e.reason))
+            (e.after_header, e.partial.is_some(), crate::support::error_text(e.reason))
         };
         assert_eq!(error(b"\x31\x00"), (false, false, "Got ASN.1 tag 49, expect 48".into()));
         let mut m = v2c(0xa0, &[(b"\x2b", tlv(5, &[]))]);

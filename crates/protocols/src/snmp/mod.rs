@@ -1,7 +1,7 @@
 //! SNMP, versions 1 (RFC 1157), 2c (RFC 1901, RFC 3416) and 3 (RFC 3412, RFC 3414), over UDP.
 //!
 //! Each datagram is one [`Message`]. A connection has one row in snmp.log, with the numbers of
-//! requested and returned variables. A message from the responder confirms the protocol.
+//! requested and returned variables. A message of the responder confirms the protocol.
 
 mod analyzer;
 mod bindings;
@@ -21,7 +21,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[161, 162]),

@@ -5,16 +5,16 @@ use gannet_base::Uid;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each SNMP connection.
     pub struct SnmpRow<'a> = "snmp" {
-        /// When the first message was seen.
+        /// Time of the first message.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Time from the first to the last message.
         duration: Interval = "duration",
@@ -22,13 +22,13 @@ gannet_log::row! {
         version: &'static str = "version",
         /// The first community, or user of version 3.
         community: Option<&'a [u8]> = "community",
-        /// Variables asked for one by one.
+        /// Number of variables requested individually.
         get_requests: u64 = "get_requests",
-        /// Variables asked for in bulk.
+        /// Number of variables requested in bulk.
         get_bulk_requests: u64 = "get_bulk_requests",
-        /// Variables returned.
+        /// Number of variables returned.
         get_responses: u64 = "get_responses",
-        /// Variables set.
+        /// Number of variables set.
         set_requests: u64 = "set_requests",
         /// System description of the responder.
         display_string: Option<&'a [u8]> = "display_string",
@@ -37,19 +37,19 @@ gannet_log::row! {
     }
 }
 
-/// The row of a connection, from its first message on.
+/// The row of a connection, once it has a message.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
 impl Rows {
-    /// The connection ends: its row is written.
+    /// Writes the row at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = self.0.take() {
             session.write(cx);
         }
     }
 
-    /// A message of any kind.
+    /// Updates the row with a message of any kind.
     fn message(&mut self, now: Time, header: &Header<'_>) -> &mut Session {
         let session = self.0.get_or_insert_with(|| Session::new(now, header.version));
         session.last = now;
@@ -60,47 +60,47 @@ impl Rows {
     }
 }
 
-/// Hears messages of which only header and time matter.
-macro_rules! others {
+/// Handles messages of which only header and time are used.
+macro_rules! header_only {
     ($($event:ident)*) => { $(
-        impl Hear<$event<'_>> for Rows {
-            fn hear(&mut self, cx: &mut Context<'_>, event: &$event<'_>) {
+        impl OnEvent<$event<'_>> for Rows {
+            fn on_event(&mut self, cx: &mut Context<'_>, event: &$event<'_>) {
                 self.message(cx.now, &event.header);
             }
         }
     )* };
 }
 
-others! {
+header_only! {
     SnmpTrap SnmpTrapV2 SnmpInformRequest SnmpReport SnmpUnknownPdu SnmpUnknownScopedPdu SnmpEncryptedPdu
 }
 
-impl Hear<SnmpGetRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetRequest<'_>) {
+impl OnEvent<SnmpGetRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpGetRequest<'_>) {
         self.message(cx.now, &event.header).get += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpGetNextRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetNextRequest<'_>) {
+impl OnEvent<SnmpGetNextRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpGetNextRequest<'_>) {
         self.message(cx.now, &event.header).get += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpGetBulkRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpGetBulkRequest<'_>) {
+impl OnEvent<SnmpGetBulkRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpGetBulkRequest<'_>) {
         self.message(cx.now, &event.header).get_bulk += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpSetRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpSetRequest<'_>) {
+impl OnEvent<SnmpSetRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpSetRequest<'_>) {
         self.message(cx.now, &event.header).set += event.pdu.bindings.count;
     }
 }
 
-impl Hear<SnmpResponse<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SnmpResponse<'_>) {
+impl OnEvent<SnmpResponse<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SnmpResponse<'_>) {
         let (session, bindings) = (self.message(cx.now, &event.header), &event.pdu.bindings);
         session.responses += bindings.count;
         if let Some(description) = bindings.description {
@@ -114,7 +114,7 @@ impl Hear<SnmpResponse<'_>> for Rows {
     }
 }
 
-/// The data of a row.
+/// The fields of a row.
 #[derive(Debug)]
 struct Session {
     ts: Time,

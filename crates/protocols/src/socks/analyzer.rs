@@ -16,23 +16,23 @@ use super::message::methods;
 use super::rows::Rows;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Nested;
+use crate::ScriptRequest;
 use crate::Tag;
-use crate::violations::blames;
+use crate::violations::violation_counts;
 
-/// Login by name and password.
+/// Method code: user name and password.
 const USER_PASSWORD: u8 = 2;
-/// No method suits the proxy.
+/// Code of the proxy's reply that no method is acceptable.
 const NO_METHOD: u8 = 0xff;
 const SOURCE: Option<&str> = Some("SOCKS");
 
-/// State of SOCKS 5.
+/// State of a SOCKS 5 handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Methods are offered, and one is taken.
+    /// The client offers methods, and the proxy selects one.
     Methods,
-    /// The method's own messages follow.
+    /// Messages of the selected method.
     Login(u8),
     /// Request and reply.
     Request,
@@ -41,26 +41,26 @@ enum Stage {
 /// The analyzer of one connection.
 pub struct Analyzer {
     stage: Stage,
-    /// Sides that said their last word, by [`Dir::index`].
+    /// Sides that sent their last handshake message, by [`Dir::index`].
     done: [bool; 2],
-    /// The stream makes no sense.
-    over: bool,
-    /// Analyses the relayed stream.
+    /// The data is not SOCKS: parsing stopped.
+    is_stopped: bool,
+    /// Analyzers of the relayed stream.
     relayed: Option<Nested>,
     violated: bool,
     rows: Rows,
 }
 
-/// A message ended too early.
+/// A message is truncated.
 struct Short;
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             stage: Stage::Methods,
             done: [false; 2],
-            over: false,
+            is_stopped: false,
             relayed: None,
             violated: false,
             rows: Rows::default(),
@@ -83,7 +83,8 @@ impl Analyzer {
                 self.request(cx, 4, r.command, r.to, r.port, r.user);
             }
             (4, _, Dir::Resp) => {
-                // As elsewhere, only a reply that repeats the version in front is known as one.
+                // As in Zeek, only a reply that repeats the version before its first field is
+                // parsed.
                 let r = Reply4::parse(data.get(1..).ok_or(Short)?).ok_or(Short)?;
                 self.reply(cx, 4, r.status, Address { host: Some(r.from), name: None }, r.port);
             }
@@ -106,7 +107,7 @@ impl Analyzer {
                     return Ok(());
                 };
                 self.violation(cx, &reason);
-                self.over = true;
+                self.is_stopped = true;
             }
             (5, _, Dir::Resp) => {
                 let r = Message5::parse(data).ok_or(Short)?;
@@ -189,7 +190,7 @@ fn address(a: Address<'_>) -> events::Address<'_> {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.over || cx.conn.is_partial() {
+        if self.is_stopped || cx.conn.is_partial() {
             return;
         }
         if self.done == [true; 2] {
@@ -204,8 +205,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
-        self.relayed.as_mut().is_some_and(|relayed| relayed.steer(cx, request))
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
+        self.relayed.as_mut().is_some_and(|relayed| relayed.handle_request(cx, request))
     }
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
@@ -225,8 +226,8 @@ impl Analyze for Analyzer {
         if let Some(mut relayed) = self.relayed.take() {
             relayed.finish(cx);
         }
-        // A session that was removed for a violation is not logged.
-        let failed = self.violated && blames(cx.conn);
+        // A session that was removed because of a violation is not logged.
+        let failed = self.violated && violation_counts(cx.conn);
         if cx.conn.services.contains(Tag::Socks as u8) && !failed {
             self.rows.finish(cx);
         }
@@ -241,7 +242,7 @@ mod tests {
     use gannet_base::Dir::Resp;
     use proptest::prelude::*;
 
-    fn talk(chunks: &[(Dir, &[u8])]) -> Harness {
+    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
         let mut h = Harness::new(Proto::Tcp, 1080);
         let mut a = Analyzer::new(&mut h.cx());
         for (from, data) in chunks {
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn version_5_with_a_login() {
-        let h = talk(&LOGIN);
+        let h = run(&LOGIN);
         assert!(h.confirmed(Tag::Socks) && !h.violated(Tag::Socks));
         let rows = h.rows("socks");
         assert_eq!(rows.len(), 1);
@@ -291,14 +292,14 @@ mod tests {
         assert_eq!((get("bound.host"), get("bound.name")), ("-", "here"));
         assert_eq!((get("request_p"), get("bound_p"), get("status")), ("22", "4096", "succeeded"));
         assert_eq!(h.rows("tunnel")[0]["tunnel_type"], "Tunnel::SOCKS");
-        // The rest is looked at on its own.
+        // The rest is analyzed by the nested analyzers.
         assert!(h.confirmed(Tag::Http) && h.starts.is_empty());
         assert_eq!(h.rows("http")[0]["uri"], "/within");
     }
 
     #[test]
     fn version_4a() {
-        let h = talk(&[
+        let h = run(&[
             (Orig, b"\x04\x01\x00\x50\x00\x00\x00\x01\0a.example\0"),
             (Resp, b"\x04\x00\x5b\x00\x50\x00\x00\x00\x00"),
         ]);
@@ -311,14 +312,14 @@ mod tests {
 
     #[test]
     fn what_is_not_confirmed_or_fails_is_not_logged() {
-        assert!(talk(&LOGIN[..5]).rows("socks").is_empty());
+        assert!(run(&LOGIN[..5]).rows("socks").is_empty());
         let mut bad = LOGIN.to_vec();
         bad[6] = (Orig, b"x");
         bad.insert(5, (Orig, b"\x06"));
-        let h = talk(&bad);
+        let h = run(&bad);
         assert!(h.violated(Tag::Socks) && h.confirmed(Tag::Socks));
         assert!(h.rows("socks").is_empty());
-        let h = talk(&[
+        let h = run(&[
             (Orig, b"\x05\x01\x00"),
             (Resp, b"\x05\x00"),
             (Orig, b"\x05\x09\x00\x01\x01\x01\x01\x01\x00\x01"),
@@ -344,13 +345,13 @@ mod tests {
 
     fn status_of(reply: &[u8]) -> String {
         let reply = [reply, b"\x00\x01\x01\x01\x01\x01\x00\x01"].concat();
-        let h = talk(&[(Orig, b"\x05\x01\x00"), (Resp, b"\x05\x00"), (Resp, &reply)]);
+        let h = run(&[(Orig, b"\x05\x01\x00"), (Resp, b"\x05\x00"), (Resp, &reply)]);
         h.rows("socks")[0]["status"].clone()
     }
 
     #[test]
     fn unknown_logins_are_odd() {
-        let h = talk(&[(Orig, b"\x05\x01\x01"), (Resp, b"\x05\x01"), (Orig, b"\x01")]);
+        let h = run(&[(Orig, b"\x05\x01\x01"), (Resp, b"\x05\x01"), (Orig, b"\x01")]);
         let rows = h.rows("weird");
         assert_eq!(rows[0]["name"], "socks5_unsupported_authentication_method");
         assert_eq!((&*rows[0]["addl"], &*rows[0]["source"]), ("1", "SOCKS"));
@@ -363,7 +364,7 @@ mod tests {
         {
             let chunks: Vec<_> =
                 chunks.iter().map(|(o, d)| (if *o { Orig } else { Resp }, &d[..])).collect();
-            let h = talk(&chunks);
+            let h = run(&chunks);
             prop_assert!(h.rows("socks").len() <= usize::from(h.confirmed(Tag::Socks)));
         }
     }

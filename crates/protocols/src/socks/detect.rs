@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak SOCKS.
+//! Detection rules for SOCKS.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;
@@ -9,7 +9,7 @@ pub(super) const TCP: &[TcpRule] = &[
     TcpRule::sides(Class::of(&[5]), Class::of(&[5]), |s| client5(s.orig) && server5(s.resp)),
 ];
 
-/// Version 4, CONNECT or BIND, and a zero within 32 bytes.
+/// Version 4, CONNECT or BIND, and a zero byte within 32 bytes.
 fn client4(d: &[u8]) -> bool {
     matches!(d, [4, 1 | 2, rest @ ..] if rest[..rest.len().min(33)].contains(&0))
 }
@@ -18,7 +18,7 @@ fn server4(d: &[u8]) -> bool {
     matches!(d, [0, 0x5a..=0x5d, ..])
 }
 
-/// Version 5 and a first method that is assigned.
+/// Version 5, and a first method with an assigned number.
 fn client5(d: &[u8]) -> bool {
     matches!(d, [5, _, 0..=3 | 5..=9, ..])
 }

@@ -5,7 +5,7 @@ use gannet_event::Connection;
 use gannet_event::Port;
 
 gannet_event::record! {
-    /// Where to, or from where.
+    /// Destination or source of a relayed connection.
     pub struct Address<'a> = "SOCKS::Address" {
         /// The address.
         host: Option<Addr> = "host",
@@ -17,7 +17,7 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Socks);
 
-    /// A client asks a proxy to relay.
+    /// A client requests a proxy to relay a connection.
     pub struct SocksRequest<'a> = "socks_request" {
         /// The connection.
         c: Connection = "c",
@@ -25,25 +25,25 @@ gannet_event::events! {
         version: u64 = "version",
         /// Command: 1 connect, 2 bind, 3 UDP.
         request_type: u64 = "request_type",
-        /// Where to.
+        /// Destination.
         sa: Address<'a> = "sa",
-        /// The port there.
+        /// Destination port.
         p: Port = "p",
-        /// The user, in version 4.
+        /// User name, in version 4.
         user: &'a [u8] = "user",
     }
 
-    /// A proxy answers.
+    /// A proxy replies to a request.
     pub struct SocksReply<'a> = "socks_reply" {
         /// The connection.
         c: Connection = "c",
         /// Version of SOCKS.
         version: u64 = "version",
-        /// Status.
+        /// Status code.
         reply: u64 = "reply",
         /// The proxy's address.
         sa: Address<'a> = "sa",
-        /// The port there.
+        /// The proxy's port.
         p: Port = "p",
     }
 
@@ -51,17 +51,17 @@ gannet_event::events! {
     pub struct SocksLoginUserpassRequest<'a> = "socks_login_userpass_request" {
         /// The connection.
         c: Connection = "c",
-        /// The user.
+        /// User name.
         user: &'a [u8] = "user",
         /// The password.
         password: &'a [u8] = "password",
     }
 
-    /// A proxy answers a login.
+    /// A proxy replies to a login.
     pub struct SocksLoginUserpassReply = "socks_login_userpass_reply" {
         /// The connection.
         c: Connection = "c",
-        /// Status; 0 is success.
+        /// Status code; 0 is success.
         code: u64 = "code",
     }
 }

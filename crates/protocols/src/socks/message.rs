@@ -4,7 +4,7 @@ use gannet_base::Addr;
 
 use crate::support::Bytes;
 
-/// Where to, or from where: an address, a name, or (SOCKS 4a) both.
+/// Destination or source: an address, a name, or (SOCKS 4a) both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {
     /// The address.
@@ -20,7 +20,7 @@ pub struct Request4<'a> {
     pub command: u8,
     /// The port to connect to.
     pub port: u16,
-    /// Where to.
+    /// Destination.
     pub to: Address<'a>,
     /// User name.
     pub user: &'a [u8],
@@ -37,21 +37,21 @@ pub struct Reply4 {
     pub from: Addr,
 }
 
-/// A request to SOCKS 5, or its reply: they are built alike.
+/// A request to SOCKS 5, or its reply: both have the same format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message5<'a> {
     /// Command or status.
     pub code: u8,
     /// Reserved, 0.
     pub reserved: u8,
-    /// Where to, or from where; without either for an unknown type of address.
+    /// Destination or source; empty if the address type is unknown.
     pub address: Address<'a>,
-    /// The port there.
+    /// Port of the destination or source.
     pub port: u16,
 }
 
 impl<'a> Request4<'a> {
-    /// Parses the data behind the version. An address 0.0.0.x means that a name follows (SOCKS 4a).
+    /// Parses the data after the version. An address 0.0.0.x means that a name follows (SOCKS 4a).
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (command, port, host) = (b.u8()?, b.u16()?, b.array::<4>()?);
@@ -65,7 +65,7 @@ impl<'a> Request4<'a> {
 }
 
 impl Reply4 {
-    /// Parses the data behind the first byte of zero.
+    /// Parses the data after the first zero byte.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (status, port) = (b.u8()?, b.u16()?);
@@ -74,7 +74,7 @@ impl Reply4 {
 }
 
 impl<'a> Message5<'a> {
-    /// Parses the data behind the version.
+    /// Parses the data after the version.
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (code, reserved, kind) = (b.u8()?, b.u8()?, b.u8()?);
@@ -86,21 +86,21 @@ impl<'a> Message5<'a> {
                 address.name = Some(b.take(usize::from(len))?);
             }
             4 => address.host = Some(Addr::v6(b.array()?)),
-            // Its length is unknown, and so is where the port would be.
+            // The length of the address is unknown, and so is the position of the port.
             _ => return None,
         }
         Some(Self { code, reserved, address, port: b.u16()? })
     }
 }
 
-/// The methods that a client of SOCKS 5 offers; parses the data behind the version.
+/// The methods that a SOCKS 5 client offers, from the data after the version.
 pub fn methods(data: &[u8]) -> Option<&[u8]> {
     let mut b = Bytes(data);
     let count = b.u8()?;
     b.take(usize::from(count))
 }
 
-/// Name and password (RFC 1929 §2); parses the data behind the version.
+/// User name and password (RFC 1929 §2), from the data after the version.
 pub fn login(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut b = Bytes(data);
     let len = b.u8()?;
@@ -109,7 +109,7 @@ pub fn login(data: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((user, b.take(usize::from(len))?))
 }
 
-/// Text up to a NUL, or to the end, as in Zeek.
+/// Reads text up to a NUL, or to the end, as in Zeek.
 fn text<'a>(b: &mut Bytes<'a>) -> &'a [u8] {
     let len = memchr::memchr(0, b.0).unwrap_or(b.0.len());
     let (text, rest) = b.0.split_at(len);

@@ -1,10 +1,10 @@
-//! SOCKS 4, 4a and 5 (RFC 1928, login by name and password of RFC 1929): the destination that a
-//! client requests from a proxy, and the answer.
+//! SOCKS 4, 4a and 5 (RFC 1928, user name and password of RFC 1929): the destination that a client
+//! requests from a proxy, and the reply.
 //!
 //! Each side's segments are parsed as one message each, in the order of the handshake. After the
 //! last message of both sides, the rest of the stream is relayed data, which has its own analyzers.
-//! [`message`] parses single messages; [`Analyzer`] follows the order; `rows` writes socks.log when
-//! the connection ends.
+//! [`message`] parses single messages; [`Analyzer`] tracks the handshake; `rows` writes socks.log
+//! when the connection ends.
 
 mod analyzer;
 mod detect;
@@ -21,7 +21,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[1080]),

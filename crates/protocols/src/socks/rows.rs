@@ -1,4 +1,4 @@
-//! socks.log: one row a connection.
+//! socks.log: one row per connection.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -9,12 +9,12 @@ use gannet_log::Port;
 
 use super::events::*;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each connection to a proxy.
     pub struct SocksRow<'a> = "socks" {
-        /// When its first request, login or reply was seen.
+        /// Time of the first request, login or reply.
         ts: Time = "ts",
         /// The connection.
         uid: Uid = "uid",
@@ -24,15 +24,15 @@ gannet_log::row! {
         version: u64 = "version",
         /// User name of the login at the proxy.
         user: Option<&'a [u8]> = "user",
-        /// The password; not captured.
+        /// The password; not logged by default.
         password: Option<&'a [u8]> = "password",
         /// Reply of the proxy.
         status: Option<&'a str> = "status",
-        /// The address that the client asked for.
+        /// The address that the client requested.
         request_host: Option<Addr> = "request.host",
-        /// The name that the client asked for.
+        /// The name that the client requested.
         request_name: Option<&'a [u8]> = "request.name",
-        /// The port that the client asked for.
+        /// The port that the client requested.
         request_p: Option<Port> = "request_p",
         /// The address that the proxy uses.
         bound_host: Option<Addr> = "bound.host",
@@ -43,7 +43,7 @@ gannet_log::row! {
     }
 }
 
-/// One endpoint of a request.
+/// Destination or source of a relayed connection.
 #[derive(Debug)]
 struct Peer {
     host: Option<Addr>,
@@ -82,33 +82,33 @@ impl Rows {
     }
 }
 
-impl Hear<SocksRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksRequest<'_>) {
+impl OnEvent<SocksRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksRequest<'_>) {
         self.session(cx, event.version).request = Some(Peer::new(&event.sa, event.p));
     }
 }
 
-impl Hear<SocksReply<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksReply<'_>) {
+impl OnEvent<SocksReply<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksReply<'_>) {
         let session = self.session(cx, event.version);
         session.status = Some(status(event.version, event.reply));
         session.bound = Some(Peer::new(&event.sa, event.p));
     }
 }
 
-impl Hear<SocksLoginUserpassRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassRequest<'_>) {
+impl OnEvent<SocksLoginUserpassRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassRequest<'_>) {
         self.session(cx, 5).user = Some(event.user.to_vec());
     }
 }
 
-impl Hear<SocksLoginUserpassReply> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassReply) {
+impl OnEvent<SocksLoginUserpassReply> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SocksLoginUserpassReply) {
         self.session(cx, 5).status = Some(status(5, event.code));
     }
 }
 
-/// The data of a row.
+/// The fields of a row.
 #[derive(Debug)]
 struct Session {
     ts: Time,
@@ -140,9 +140,9 @@ impl Session {
     }
 }
 
-/// A status in words, as Zeek gives them.
+/// Description of a status code, as in Zeek.
 fn status(version: u64, code: u64) -> String {
-    let words = match (version, code) {
+    let description = match (version, code) {
         (4, 0x5a) | (5, 0) => "succeeded",
         (4, 0x5b) | (5, 1) => "general SOCKS server failure",
         (4, 0x5c) => "request failed because client is not running identd",
@@ -158,5 +158,5 @@ fn status(version: u64, code: u64) -> String {
         (5, 8) => "Address type not supported",
         _ => return format!("unknown-{code}"),
     };
-    words.to_owned()
+    description.to_owned()
 }

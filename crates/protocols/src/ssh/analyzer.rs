@@ -23,18 +23,18 @@ use crate::Tag;
 use crate::support::Frames;
 use crate::support::Lines;
 
-/// Bytes of a version line or a packet before encryption that are looked at.
+/// Maximum number of stored bytes of a version line or an unencrypted packet.
 const MAX_KEPT: usize = 256 << 10;
 
-/// Seconds that a connection may be silent once it is known to be SSH.
-const PATIENCE: u16 = 3600;
+/// Idle timeout in seconds of a confirmed connection.
+const IDLE_TIMEOUT: u16 = 3600;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
     side: [Side; 2],
-    /// The first side's KEXINIT, until the other side's comes.
+    /// The KEXINIT that was seen first, until the other side's is seen.
     first: Option<(Dir, Vec<u8>)>,
-    /// Whether both sides compress what they encrypt: its sizes say nothing then.
+    /// Whether both sides compress encrypted data, so that its sizes are meaningless.
     compresses: bool,
     rows: Rows,
     auth: Auth,
@@ -59,13 +59,13 @@ enum State {
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
-        Self::of(Rows::default(), false, Limits::of(cx))
+        Self::with_rows(Rows::default(), false, Limits::from_settings(cx))
     }
 
-    /// That has read nothing yet.
-    fn of(rows: Rows, compresses: bool, limits: Limits) -> Self {
+    /// The initial state, before any data.
+    fn with_rows(rows: Rows, compresses: bool, limits: Limits) -> Self {
         let side = || Side {
             state: State::Version,
             version: None,
@@ -88,7 +88,7 @@ impl Analyzer {
         Version::agree(self.side[0].version, self.side[1].version)
     }
 
-    /// Bytes that are encrypted, in one segment.
+    /// Handles a segment of `len` encrypted bytes.
     fn encrypted(&mut self, cx: &mut Context<'_>, from: Dir, len: usize) {
         cx.raise(|c| SshEncryptedPacket { c, orig: from.is_orig(), len: len as u64 });
         if self.version() != Some(2) {
@@ -103,10 +103,10 @@ impl Analyzer {
         self.done |= success && !self.compresses && self.confirmed;
     }
 
-    /// A version line.
+    /// Handles a version line.
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Result<(), Malformed> {
         if !line.starts_with(b"SSH-") {
-            // Servers may send a greeting first, clients may not.
+            // Servers may send other lines before their version, clients may not.
             if from.is_orig() {
                 return Err(Malformed);
             }
@@ -123,17 +123,17 @@ impl Analyzer {
         Ok(())
     }
 
-    /// A packet of version 2.
+    /// Handles a packet of version 2.
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         let max = self.limits.string;
-        let packet = Packet::within(data, self.limits.packet)?;
+        let packet = Packet::parse_with_limit(data, self.limits.packet)?;
         if packet.number == message::NEWKEYS {
             self.side[from.index()].state = State::Encrypted;
             self.confirm(cx);
             return Ok(());
         }
         match self.side[from.index()].state {
-            // Whatever comes before the algorithms is read as if it were them.
+            // Any packet before KEXINIT is parsed as KEXINIT.
             State::KexInit => self.kexinit(cx, from, packet.payload)?,
             State::Kex(kex) => {
                 if let Some(n) = kex.excess(&packet, max) {
@@ -166,7 +166,7 @@ impl Analyzer {
         if let Some(n) = KexInit::excess(payload, limits.string) {
             limit(cx, "SSH_max_string_length_exceeded", n as usize, limits.string as usize);
         }
-        let kexinit = KexInit::within(payload, limits.string)?;
+        let kexinit = KexInit::parse_with_limit(payload, limits.string)?;
         for (list, max, name) in [
             (kexinit.kex, limits.kex, "SSH_max_kexinit_kex_algorithms_exceeded"),
             (kexinit.host_key, limits.host_key, "SSH_max_kexinit_hostkey_algorithms_exceeded"),
@@ -187,7 +187,7 @@ impl Analyzer {
             (kexinit.languages[0], limits.languages, "SSH_max_kexinit_languages_exceeded"),
             (kexinit.languages[1], limits.languages, "SSH_max_kexinit_languages_exceeded"),
         ] {
-            if let Some(n) = Names::new(list, max).too_many() {
+            if let Some(n) = Names::new(list, max).excess_len() {
                 limit(cx, name, n, max);
             }
         }
@@ -201,12 +201,12 @@ impl Analyzer {
         if *dir == from {
             return Ok(());
         }
-        let Ok(other) = KexInit::within(first, limits.string) else { return Ok(()) };
+        let Ok(other) = KexInit::parse_with_limit(first, limits.string) else { return Ok(()) };
         let other = capabilities(&other, from.is_orig(), &limits);
         let (client, server) = if from.is_orig() { (own, other) } else { (other, own) };
         self.compresses = compresses(&client, &server);
         if let Some(name) = client.kex_algorithms.common(&server.kex_algorithms) {
-            match Kex::of(name) {
+            match Kex::from_name(name) {
                 Some(kex) => {
                     self.side[0].state = State::Kex(kex);
                     self.side[1].state = State::Kex(kex);
@@ -216,17 +216,18 @@ impl Analyzer {
                 }
             }
         }
-        // If they have no known algorithm in common, the next packet may be another list.
+        // If they have no known algorithm in common, the next packet may be another KEXINIT.
         Ok(())
     }
 
-    /// A packet of version 1.
+    /// Handles a packet of version 1.
     fn packet1(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
-        match Packet1::within(data, self.limits.packet)? {
-            // Zeek's scripts log this key only where something asks for its MD5.
+        match Packet1::parse_with_limit(data, self.limits.packet)? {
+            // Zeek's scripts log this key only if its MD5 has a handler.
             Packet1::PublicKey { exponent, modulus } => {
                 if cx.wants::<SshServerHostKey>() {
-                    // Zeek gives the first 16 bytes of SHA-256 for a key of version 1, not its MD5.
+                    // For a key of version 1, Zeek reports the first 16 bytes of its SHA-256
+                    // instead of its MD5.
                     let hash =
                         Sha256::new().chain_update(modulus).chain_update(exponent).finalize();
                     raise_hash(cx, &hash[..16]);
@@ -245,11 +246,11 @@ impl Analyzer {
         cx.confirm(Tag::Ssh);
         if !self.confirmed {
             self.confirmed = true;
-            cx.conn.set_timeout(PATIENCE);
+            cx.conn.set_timeout(IDLE_TIMEOUT);
         }
     }
 
-    /// The next line or packet of a chunk; `None` when there is no whole one.
+    /// Parses the next line or packet of a chunk; `None` if it is incomplete.
     fn step(
         &mut self,
         cx: &mut Context<'_>,
@@ -272,10 +273,10 @@ impl Analyzer {
         let need = |d: &[u8]| match version {
             Some(1) => message::length1(d, max),
             Some(_) => message::length2(d, max),
-            // Without a common version nothing can be read.
+            // Without a common version, no packet can be parsed.
             None => 4,
         };
-        // A length counts once, as soon as it is read.
+        // An excessive length is reported once, when the length field is complete.
         let check = |cx: &mut Context<'_>, head: &[u8]| {
             if before < 4
                 && let Some(n) = message::excess(head, max)
@@ -295,7 +296,7 @@ impl Analyzer {
             None
         };
         self.side[from.index()].frames = frames;
-        let reason = if version.is_none() { NO_VERSION } else { WRONG };
+        let reason = if version.is_none() { NO_VERSION } else { MALFORMED };
         Some(done?.map_err(|Malformed| reason.into()))
     }
 }
@@ -327,8 +328,8 @@ impl Analyze for Analyzer {
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
-        self.rows.begin_again();
-        *self = Self::of(std::mem::take(&mut self.rows), self.compresses, self.limits);
+        self.rows.reset_lists();
+        *self = Self::with_rows(std::mem::take(&mut self.rows), self.compresses, self.limits);
         true
     }
 
@@ -342,23 +343,23 @@ fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
     cx.conn.note_limit();
 }
 
-/// Reasons of violations: the sides have no version in common, and all others.
+/// Reasons of violations: the sides have no version in common, and any other fault.
 const NO_VERSION: &str =
     "Binpac exception: binpac exception: invalid index for case: SSH_Key_Exchange: 3";
-const WRONG: &str = "Binpac exception: binpac exception";
+const MALFORMED: &str = "Binpac exception: binpac exception";
 
-/// The reason of a first line of a client that is none of SSH: Zeek's, which names the place of the pattern in Zeek's source
-/// and has the text up to a NUL.
+/// Reason for an invalid first line of a client, as in Zeek: it contains the source position of
+/// Zeek's pattern and the text up to a NUL.
 #[cold]
 fn no_version_line(line: &[u8]) -> String {
     let text = line.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = String::from_utf8_lossy(text);
     format!(
-        "{WRONG}: string mismatch at /zeek/ssh-protocol.pac:45: \nexpected pattern: \"SSH-.*\"\nactual data: \"{text}\""
+        "{MALFORMED}: string mismatch at /zeek/ssh-protocol.pac:45: \nexpected pattern: \"SSH-.*\"\nactual data: \"{text}\""
     )
 }
 
-/// Raises the events of a packet of a key exchange, but for those of a host key.
+/// Raises the events of a key exchange packet, except those of a host key.
 fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>, max: u32) {
     let is_orig = from.is_orig();
     match (kex, packet.number) {
@@ -388,14 +389,14 @@ fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>
     }
 }
 
-/// Raises the event of a host key's hash, as pairs of digits.
+/// Raises the event of a host key's hash, as pairs of hexadecimal digits.
 fn raise_hash(cx: &mut Context<'_>, hash: &[u8]) {
     let pairs: Vec<String> = hash.iter().map(|b| format!("{b:02x}")).collect();
     let hash = &pairs.join(":")[..];
     cx.raise(|c| SshServerHostKey { c, hash });
 }
 
-/// One side's algorithms, as many of each list as are looked at.
+/// One side's algorithms, up to the limit of each list.
 fn capabilities<'a>(kexinit: &KexInit<'a>, is_server: bool, limits: &Limits) -> Capabilities<'a> {
     let both = |[up, down]: [&'a [u8]; 2], max: usize| AlgorithmPrefs {
         client_to_server: Some(Names::new(up, max)),
@@ -415,7 +416,7 @@ fn capabilities<'a>(kexinit: &KexInit<'a>, is_server: bool, limits: &Limits) -> 
     }
 }
 
-/// Whether both directions are compressed, in the same way.
+/// Whether both directions use the same compression.
 fn compresses(client: &Capabilities<'_>, server: &Capabilities<'_>) -> bool {
     fn common<'a>(client: Option<Names<'a>>, server: Option<Names<'_>>) -> Option<&'a [u8]> {
         client?.common(&server?)
@@ -426,7 +427,7 @@ fn compresses(client: &Capabilities<'_>, server: &Capabilities<'_>) -> bool {
     up == down && matches!(up, Some(b"zlib" | b"zlib@openssh.com"))
 }
 
-/// `SHA256:` and the hash's first 24 bytes in base 64.
+/// `SHA256:` and the hash's first 24 bytes in base64.
 fn fingerprint(key: &[&[u8]]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let hash = key.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part)).finalize();
@@ -518,7 +519,7 @@ mod tests {
         let h = run(chunks);
         assert!(h.confirmed(Tag::Ssh));
         assert!(!h.violated(Tag::Ssh));
-        assert_eq!(h.conn.timeout(), gannet_base::Interval::from_secs(i64::from(PATIENCE)));
+        assert_eq!(h.conn.timeout(), gannet_base::Interval::from_secs(i64::from(IDLE_TIMEOUT)));
         let rows = h.rows("ssh");
         assert_eq!(rows.len(), 1);
         let r = &rows[0];
@@ -587,7 +588,7 @@ mod tests {
         assert!(h.rows("ssh").is_empty());
         let violations = h.violations();
         let [(Tag::Ssh, reason)] = &violations[..] else { panic!("{violations:?}") };
-        let reason = reason.strip_prefix(WRONG).unwrap();
+        let reason = reason.strip_prefix(MALFORMED).unwrap();
         let text = "\nexpected pattern: \"SSH-.*\"\nactual data: \"GET / HTTP/1.1\"";
         assert_eq!(reason, format!(": string mismatch at /zeek/ssh-protocol.pac:45: {text}"));
     }

@@ -1,18 +1,18 @@
-//! Log-ins by the sizes of encrypted packets.
+//! Infers logins from the sizes of encrypted packets.
 //!
 //! The server's first encrypted packet accepts the service; it is 16 bytes longer than one that
-//! accepts a user. A packet of another size is a refusal, and more of that size are
-//! further refusals. A first packet much longer is a banner.
+//! accepts a user. A packet of another size is a rejection, and further packets of that size are
+//! further rejections. A first packet that is much longer is a banner.
 
 use gannet_base::Dir;
 
-/// A banner is longer than the acceptance by more than this.
+/// Minimum difference in bytes by which a banner exceeds the acceptance of the service.
 const BANNER: i64 = 256;
 
-/// Acceptance of the service is longer than that of a user by this.
+/// Difference in bytes between the acceptance of the service and that of a user.
 const DIFFERENCE: i64 = 16;
 
-/// Facts inferred from the sizes so far.
+/// State inferred from the sizes so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Auth {
     decided: bool,
@@ -23,12 +23,13 @@ pub(super) struct Auth {
 }
 
 impl Auth {
-    /// Whether nothing was refused so far: a success then asked for no proof.
+    /// Whether there was no rejection so far: a success then required no authentication.
     pub(super) fn is_first(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// Encrypted bytes in one segment; returns a login attempt and whether it succeeded.
+    /// Handles a segment with `len` encrypted bytes. Returns whether a login attempt succeeded, if
+    /// there was one.
     pub(super) fn segment(&mut self, from: Dir, len: usize) -> Option<bool> {
         if self.decided {
             return None;
@@ -77,15 +78,16 @@ mod tests {
     #[test]
     fn refusals_then_success() {
         let (o, r) = (Dir::Orig, Dir::Resp);
-        let told = run(&[(r, 9), (o, 48), (r, 48), (r, 64), (r, 64), (r, 100), (r, 32), (r, 64)]);
-        assert_eq!(told, [None, None, None, None, Some(false), None, Some(true), None]);
+        let reported =
+            run(&[(r, 9), (o, 48), (r, 48), (r, 64), (r, 64), (r, 100), (r, 32), (r, 64)]);
+        assert_eq!(reported, [None, None, None, None, Some(false), None, Some(true), None]);
     }
 
     #[test]
     fn success_at_once_and_banners() {
         let (o, r) = (Dir::Orig, Dir::Resp);
         assert_eq!(run(&[(o, 48), (r, 48), (r, 32)])[2], Some(true));
-        let told = run(&[(o, 48), (r, 48), (r, 400), (r, 64), (r, 64)]);
-        assert_eq!(told[4], Some(false));
+        let reported = run(&[(o, 48), (r, 48), (r, 400), (r, 64), (r, 64)]);
+        assert_eq!(reported[4], Some(false));
     }
 }

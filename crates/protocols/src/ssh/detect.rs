@@ -1,10 +1,10 @@
-//! Beginnings of connections that speak SSH.
+//! Detection rules for SSH.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;
 use crate::detect::text::has_word;
 
-/// The first letter of a version line.
+/// First letter of a version line.
 const S: Class = Class::of(b"Ss");
 
 pub(super) const TCP: &[TcpRule] = &[TcpRule::sides(S, S, |s| version(s.orig) && version(s.resp))];

@@ -5,7 +5,7 @@ use gannet_event::Connection;
 use super::message::Names;
 
 gannet_event::record! {
-    /// The algorithms one side would use, by direction, best first.
+    /// The algorithms that one side supports, by direction, in order of preference.
     #[derive(Clone, Copy, Debug)]
     pub struct AlgorithmPrefs<'a> = "SSH::Algorithm_Prefs" {
         /// From client to server.
@@ -21,7 +21,7 @@ gannet_event::record! {
     pub struct Capabilities<'a> = "SSH::Capabilities" {
         /// Key exchange.
         kex_algorithms: Names<'a> = "kex_algorithms",
-        /// Kinds of host keys.
+        /// Types of host keys.
         server_host_key_algorithms: Names<'a> = "server_host_key_algorithms",
         /// Encryption.
         encryption_algorithms: AlgorithmPrefs<'a> = "encryption_algorithms",
@@ -29,7 +29,7 @@ gannet_event::record! {
         mac_algorithms: AlgorithmPrefs<'a> = "mac_algorithms",
         /// Compression.
         compression_algorithms: AlgorithmPrefs<'a> = "compression_algorithms",
-        /// Languages, where either side's list is not empty.
+        /// Languages, if either side's list is not empty.
         languages: Option<AlgorithmPrefs<'a>> = "languages",
         /// Whether the server sent it.
         is_server: bool = "is_server",
@@ -61,9 +61,9 @@ gannet_event::events! {
             version: &'a [u8] = "version",
         }
 
-        /// One side's list of algorithms.
+        /// One side's lists of algorithms.
         pub struct SshCapabilities<'a> = "ssh_capabilities" {
-            /// Random bytes that make the list unique.
+            /// Random bytes that make the message unique.
             cookie: &'a [u8] = "cookie",
             /// The algorithms.
             capabilities: Capabilities<'a> = "capabilities",
@@ -95,7 +95,7 @@ gannet_event::events! {
             fingerprint: &'a str = "fingerprint",
         }
 
-        /// The group for a Diffie-Hellman exchange.
+        /// The group of a Diffie-Hellman key exchange.
         pub struct Ssh2DhServerParams<'a> = "ssh2_dh_server_params", opt_in {
             /// The prime.
             p: &'a [u8] = "p",
@@ -103,31 +103,31 @@ gannet_event::events! {
             q: &'a [u8] = "q",
         }
 
-        /// The server's GSS-API failed.
+        /// The server reports a GSS-API error.
         pub struct Ssh2GssError<'a> = "ssh2_gss_error", opt_in {
-            /// The status of GSS-API.
+            /// Major status, of GSS-API.
             major_status: u64 = "major_status",
-            /// The status of its mechanism.
+            /// Minor status, of the mechanism.
             minor_status: u64 = "minor_status",
-            /// What happened.
+            /// Error message.
             err_msg: &'a [u8] = "err_msg",
         }
 
-        /// A segment holds encrypted bytes.
+        /// A segment contains encrypted bytes.
         pub struct SshEncryptedPacket = "ssh_encrypted_packet", opt_in {
             /// Whether the originator sent it.
             orig: bool = "orig",
-            /// Their number.
+            /// Number of encrypted bytes.
             len: u64 = "len",
         }
 
-        /// An attempt to log in, by the sizes of packets.
+        /// A login attempt, inferred from packet sizes.
         pub struct SshAuthAttempted = "ssh_auth_attempted" {
-            /// Whether it succeeds.
+            /// Whether it succeeded.
             authenticated: bool = "authenticated",
         }
 
-        /// A client logged in, by the sizes of packets.
+        /// A client logged in, inferred from packet sizes.
         pub struct SshAuthSuccessful = "ssh_auth_successful", opt_in {
             /// Whether no authentication was required.
             auth_method_none: bool = "auth_method_none",
@@ -140,19 +140,19 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
     } {
-        /// One side begins a Diffie-Hellman exchange.
+        /// A side starts a Diffie-Hellman key exchange.
         pub struct Ssh2DhGexInit = "ssh2_dh_gex_init", opt_in {}
 
-        /// One side begins an exchange with GSS-API.
+        /// A side starts a key exchange with GSS-API.
         pub struct Ssh2GssInit = "ssh2_gss_init", opt_in {}
 
-        /// The secret of an exchange with RSA.
+        /// The secret of a key exchange with RSA.
         pub struct Ssh2RsaSecret = "ssh2_rsa_secret", opt_in {}
 
-        /// One side begins an exchange over an elliptic curve.
+        /// A side starts an elliptic-curve key exchange.
         pub struct Ssh2EccInit = "ssh2_ecc_init", opt_in {}
 
-        /// A key of an exchange over an elliptic curve.
+        /// A key of an elliptic-curve key exchange.
         pub struct Ssh2EccKey<'a> = "ssh2_ecc_key", opt_in {
             /// The ephemeral public key.
             q: &'a [u8] = "q",

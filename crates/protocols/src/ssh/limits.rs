@@ -1,20 +1,21 @@
-//! Limits of what is read of a handshake.
+//! Limits of the parsed part of a handshake.
 
 use super::message::MAX_PACKET;
 use super::message::MAX_STRING;
 use crate::Context;
 
-/// Algorithms of a list that are looked at.
+/// Maximum number of algorithms of a list that are used.
 pub(super) const MAX_ALGORITHMS: usize = 100;
 
-/// Limits of one connection: those of scripts, where they change them.
+/// Limits of one connection: the defaults, or those that scripts set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Bytes of a packet.
+    /// Maximum length of a packet, in bytes.
     pub(super) packet: u32,
-    /// Bytes of a string.
+    /// Maximum length of a string, in bytes.
     pub(super) string: u32,
-    /// Algorithms of each list.
+    /// Maximum number of key exchange algorithms; the following limits are those of the other
+    /// lists.
     pub(super) kex: usize,
     pub(super) host_key: usize,
     pub(super) cipher: usize,
@@ -24,8 +25,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Those of a new connection. A limit of 0 is none.
-    pub(super) fn of(cx: &Context<'_>) -> Self {
+    /// The limits of a new connection. A limit of 0 means unlimited.
+    pub(super) fn from_settings(cx: &Context<'_>) -> Self {
         let value = |name, default: u64| match cx.env.setting(name, default) {
             0 => u64::from(u32::MAX),
             value => value,

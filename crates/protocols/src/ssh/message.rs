@@ -1,8 +1,8 @@
-//! Packets before encryption.
+//! Packets of the unencrypted part.
 //!
-//! Version 2 (RFC 4253 section 6): length, length of padding, then a payload that begins with the
-//! message number. Version 1: length, padding up to eight bytes, message number, payload,
-//! CRC.
+//! Version 2 (RFC 4253 section 6): packet length, padding length, then a payload that begins with
+//! the message number. Version 1: length, padding to a multiple of eight bytes, message number,
+//! payload, CRC.
 
 use gannet_event::Arg;
 use gannet_event::Packer;
@@ -10,16 +10,16 @@ use gannet_event::Type;
 
 use crate::support::Bytes;
 
-/// Longest packet as announced; longer announcements are taken for this.
+/// Maximum packet length, in bytes; a larger length field counts as this.
 pub const MAX_PACKET: u32 = 8 << 20;
-/// Longest string as announced; longer announcements are taken for this.
+/// Maximum string length, in bytes; a larger length field counts as this.
 pub const MAX_STRING: u32 = 2 << 20;
 
 /// `SSH_MSG_NEWKEYS` (RFC 4253 section 12): everything after it is encrypted.
 pub const NEWKEYS: u8 = 21;
 
-/// The packet is invalid in its state. Zeek's reasons are not reproduced: analyzer.log shows them
-/// only for confirmed connections, and confirmation follows the last packet parsed here.
+/// A packet is invalid in its state. Zeek's reasons are not reproduced: analyzer.log contains them
+/// only for confirmed connections, and confirmation follows the last packet that is parsed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -35,11 +35,11 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Parses a packet including its length.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        Self::within(data, MAX_PACKET)
+        Self::parse_with_limit(data, MAX_PACKET)
     }
 
-    /// The same with another limit of the length.
-    pub fn within(data: &'a [u8], max: u32) -> Result<Self, Malformed> {
+    /// Like [`parse`](Self::parse), with another maximum length.
+    pub fn parse_with_limit(data: &'a [u8], max: u32) -> Result<Self, Malformed> {
         Self::read(data, max).ok_or(Malformed)
     }
 
@@ -54,12 +54,14 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Whole length of the packet of version 2 that begins here; how much is needed to tell it.
+/// Length of the version 2 packet that `d` begins with, or the number of bytes needed to determine
+/// it.
 pub fn length2(d: &[u8], max: u32) -> usize {
     announced(d, max).map_or(4, |n| n as usize + 4)
 }
 
-/// Whole length of the packet of version 1 that begins here; how much is needed to tell it.
+/// Length of the version 1 packet that `d` begins with, or the number of bytes needed to determine
+/// it.
 pub fn length1(d: &[u8], max: u32) -> usize {
     announced(d, max).map_or(4, |n| n as usize + 12 - n as usize % 8)
 }
@@ -68,36 +70,36 @@ fn announced(d: &[u8], max: u32) -> Option<u32> {
     Bytes(d).u32().map(|n| n.min(max))
 }
 
-/// The length as announced, where it is over the limit.
+/// The value of the length field, if it exceeds the limit.
 pub fn excess(d: &[u8], max: u32) -> Option<u32> {
     Bytes(d).u32().filter(|n| *n > max)
 }
 
-/// A string (RFC 4251 section 5): a length, then as many bytes.
+/// Reads a string (RFC 4251 section 5): a length, then as many bytes.
 fn string<'a>(b: &mut Bytes<'a>, max: u32) -> Option<&'a [u8]> {
     let n = b.u32()?.min(max);
     b.take(n as usize)
 }
 
-/// A list of names that commas join (RFC 4251 section 5), of which the first few are looked at.
+/// A comma-separated name list (RFC 4251 section 5), of which the first `max` names are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names<'a> {
     text: &'a [u8],
-    most: usize,
+    max: usize,
 }
 
 impl<'a> Names<'a> {
-    /// The first `most` of a list.
-    pub fn new(text: &'a [u8], most: usize) -> Self {
-        Self { text, most }
+    /// A list of which the first `max` names are used.
+    pub fn new(text: &'a [u8], max: usize) -> Self {
+        Self { text, max }
     }
 
-    /// The names that are looked at.
+    /// The names that are used.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.text.split(|b| *b == b',').take(self.most)
+        self.text.split(|b| *b == b',').take(self.max)
     }
 
-    /// Bytes of the list, commas and names that are not looked at among them.
+    /// Length of the whole list in bytes, including commas and unused names.
     pub fn len(&self) -> usize {
         self.text.len()
     }
@@ -107,13 +109,14 @@ impl<'a> Names<'a> {
         self.text.is_empty()
     }
 
-    /// How many names the list holds, if that is more than are looked at.
-    pub fn too_many(&self) -> Option<usize> {
+    /// Number of names in the list, if it exceeds `max`.
+    pub fn excess_len(&self) -> Option<usize> {
         let n = self.text.split(|b| *b == b',').count();
-        (n > self.most).then_some(n)
+        (n > self.max).then_some(n)
     }
 
-    /// The first name that a server's list has, too: what both use (RFC 4253 section 7.1).
+    /// The first name that is also in the server's list: the negotiated algorithm (RFC 4253 section
+    /// 7.1).
     pub fn common(&self, server: &Names<'_>) -> Option<&'a [u8]> {
         self.iter().find(|name| server.iter().any(|other| other == *name))
     }
@@ -128,38 +131,38 @@ impl Arg for Names<'_> {
     }
 }
 
-/// `SSH_MSG_KEXINIT` (RFC 4253 section 7.1): the algorithms one side would use, best first, joined
-/// by commas.
+/// `SSH_MSG_KEXINIT` (RFC 4253 section 7.1): the algorithms that one side supports, in order of
+/// preference, separated by commas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KexInit<'a> {
     /// Random bytes.
     pub cookie: &'a [u8],
-    /// Key exchange.
+    /// Key exchange algorithms.
     pub kex: &'a [u8],
-    /// Server's host key.
+    /// Server host key algorithms.
     pub host_key: &'a [u8],
-    /// Encryption, from the client and from the server.
+    /// Encryption algorithms, from client to server and from server to client.
     pub cipher: [&'a [u8]; 2],
-    /// Message authentication.
+    /// MAC algorithms, by direction.
     pub mac: [&'a [u8]; 2],
-    /// Compression.
+    /// Compression algorithms, by direction.
     pub compression: [&'a [u8]; 2],
-    /// Languages.
+    /// Languages, by direction.
     pub languages: [&'a [u8]; 2],
 }
 
 impl<'a> KexInit<'a> {
     /// Parses the payload after the message number.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
-        Self::within(payload, MAX_STRING)
+        Self::parse_with_limit(payload, MAX_STRING)
     }
 
-    /// The same with another limit of the lists.
-    pub fn within(payload: &'a [u8], max: u32) -> Result<Self, Malformed> {
+    /// Like [`parse`](Self::parse), with another maximum length of the lists.
+    pub fn parse_with_limit(payload: &'a [u8], max: u32) -> Result<Self, Malformed> {
         Self::read(payload, max).ok_or(Malformed)
     }
 
-    /// The length of a list as announced, where it is over the limit.
+    /// The value of a list's length field, if it exceeds the limit.
     pub fn excess(payload: &[u8], max: u32) -> Option<u32> {
         let mut b = Bytes(payload);
         b.take(16)?;
@@ -187,14 +190,14 @@ impl<'a> KexInit<'a> {
     }
 }
 
-/// How keys are exchanged: decides how later packets are read.
+/// Kind of key exchange, which determines how later packets are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kex {
-    /// Diffie-Hellman in a known group (RFC 4253 section 8).
+    /// Diffie-Hellman with a fixed group (RFC 4253 section 8).
     Dh,
-    /// Diffie-Hellman in a group from the server (RFC 4419).
+    /// Diffie-Hellman with a group of the server (RFC 4419).
     DhGex,
-    /// Elliptic curves and hybrids with the same messages (RFC 5656 section 4).
+    /// Elliptic curves, and hybrids with the same messages (RFC 5656 section 4).
     Ecc,
     /// GSS-API (RFC 4462).
     Gss,
@@ -203,8 +206,8 @@ pub enum Kex {
 }
 
 impl Kex {
-    /// By the algorithm's name; `None` if it is not known.
-    pub fn of(name: &[u8]) -> Option<Self> {
+    /// The kind of an algorithm; `None` if its name is unknown.
+    pub fn from_name(name: &[u8]) -> Option<Self> {
         match name {
             b"rsa1024-sha1" | b"rsa2048-sha256" => Some(Self::Rsa),
             b"diffie-hellman-group1-sha1"
@@ -228,7 +231,7 @@ impl Kex {
         }
     }
 
-    /// Reads a key exchange packet; gives the server's host key when it holds one.
+    /// Parses a key exchange packet; returns the server's host key if it contains one.
     pub fn host_key<'a>(
         self,
         packet: &Packet<'a>,
@@ -237,14 +240,14 @@ impl Kex {
         self.read(packet, max, &mut None).ok_or(Malformed)
     }
 
-    /// The length of a string of a key exchange packet as announced, where it is over the limit.
+    /// The value of a string's length field in a key exchange packet, if it exceeds the limit.
     pub fn excess(self, packet: &Packet<'_>, max: u32) -> Option<u32> {
         let mut excess = None;
         self.read(packet, max, &mut excess);
         excess
     }
 
-    /// The public key of an exchange over an elliptic curve, where the packet holds one.
+    /// The public key in a packet of an elliptic-curve key exchange, if it contains one.
     pub fn ecc_key<'a>(self, packet: &Packet<'a>, max: u32) -> Option<&'a [u8]> {
         let mut b = Bytes(packet.payload);
         match (self, packet.number) {
@@ -257,7 +260,7 @@ impl Kex {
         }
     }
 
-    /// Prime and generator of a group that the server chooses, where the packet holds them.
+    /// Prime and generator of a group that the server chose, if the packet contains them.
     pub fn group<'a>(self, packet: &Packet<'a>, max: u32) -> Option<(&'a [u8], &'a [u8])> {
         let mut b = Bytes(packet.payload);
         match (self, packet.number) {
@@ -268,7 +271,7 @@ impl Kex {
         }
     }
 
-    /// `None` is malformed; `Some(None)` is a packet without host key.
+    /// Parses a key exchange packet. `None` if it is malformed; `Some(None)` if it has no host key.
     fn read<'a>(
         self,
         packet: &Packet<'a>,
@@ -316,14 +319,14 @@ impl Kex {
 }
 
 impl<'a> Packet<'a> {
-    /// Status and text of an error of GSS-API: the statuses of it and of its mechanism.
+    /// Major and minor status and message of a GSS-API error.
     pub fn gss_error(&self, max: u32) -> Option<(u32, u32, &'a [u8])> {
         let mut b = Bytes(self.payload);
         Some((b.u32()?, b.u32()?, string(&mut b, max)?))
     }
 }
 
-/// A packet of version 1 before encryption.
+/// A packet of version 1 in the unencrypted part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet1<'a> {
     /// `SSH_SMSG_PUBLIC_KEY`: the server's host key.
@@ -340,11 +343,11 @@ pub enum Packet1<'a> {
 impl<'a> Packet1<'a> {
     /// Parses a packet including its length.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        Self::within(data, MAX_PACKET)
+        Self::parse_with_limit(data, MAX_PACKET)
     }
 
-    /// The same with another limit of the length.
-    pub fn within(data: &'a [u8], max: u32) -> Result<Self, Malformed> {
+    /// Like [`parse`](Self::parse), with another maximum length.
+    pub fn parse_with_limit(data: &'a [u8], max: u32) -> Result<Self, Malformed> {
         Self::read(data, max).ok_or(Malformed)
     }
 
@@ -377,7 +380,7 @@ impl<'a> Packet1<'a> {
     }
 }
 
-/// An integer of version 1: its size in bits, then its bytes.
+/// Reads an integer of version 1: its size in bits, then its bytes.
 fn integer<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
     let bits = usize::from(b.u16()?);
     b.take(bits.div_ceil(8))
@@ -387,7 +390,7 @@ fn integer<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
 pub(super) mod tests {
     use super::*;
 
-    /// A packet of version 2.
+    /// Encodes a packet of version 2.
     pub(in super::super) fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
         let mut out = (payload.len() as u32 + 2 + 4).to_be_bytes().to_vec();
         out.extend_from_slice(&[4, number]);
@@ -396,7 +399,7 @@ pub(super) mod tests {
         out
     }
 
-    /// The payload of a KEXINIT with these lists and no languages.
+    /// Encodes the payload of a KEXINIT with these lists and no languages.
     pub(in super::super) fn kexinit(lists: [&str; 8]) -> Vec<u8> {
         let mut out = vec![7; 16];
         for l in lists.into_iter().chain(["", ""]) {
@@ -413,11 +416,11 @@ pub(super) mod tests {
         assert_eq!(length2(&p, MAX_PACKET), p.len());
         assert_eq!(length2(&p[..3], MAX_PACKET), 4);
         assert_eq!(Packet::parse(&p), Ok(Packet { number: 20, payload: b"abc" }));
-        // More padding than packet.
+        // The padding is longer than the packet.
         assert_eq!(Packet::parse(b"\0\0\0\x06\x05\x14abcd"), Err(Malformed));
-        // A length beyond the limit counts as that.
+        // A length beyond the limit counts as the limit.
         assert_eq!((length2(&p, 5), excess(&p, 5)), (9, Some(p.len() as u32 - 4)));
-        assert_eq!(Packet::within(&p[..9], 5), Err(Malformed));
+        assert_eq!(Packet::parse_with_limit(&p[..9], 5), Err(Malformed));
         assert_eq!(length2(&[0xff; 4], MAX_PACKET), MAX_PACKET as usize + 4);
         assert_eq!(excess(&[0xff; 4], MAX_PACKET), Some(u32::MAX));
     }
@@ -448,13 +451,13 @@ pub(super) mod tests {
             (Kex::Ecc.excess(&long, MAX_STRING), Kex::Ecc.excess(&p(31), MAX_STRING)),
             (Some(0xff00_0000), None)
         );
-        assert_eq!(Kex::of(b"curve25519-sha256@libssh.org"), Some(Kex::Ecc));
-        assert_eq!(Kex::of(b"curve448-sha512"), None);
+        assert_eq!(Kex::from_name(b"curve25519-sha256@libssh.org"), Some(Kex::Ecc));
+        assert_eq!(Kex::from_name(b"curve448-sha512"), None);
     }
 
     #[test]
     fn version_one() {
-        // Length 5 + 12 + 4 integers + 16: exponent 3 of two bits, modulus of nine.
+        // Length 5 + 12 + 4 integers + 16: exponent 3 with two bits, modulus with nine bits.
         let mut m = vec![0; 12];
         m.extend_from_slice(b"\0\x02\x03\0\x09\x01\x02\0\0\0\x09\0\x02\x05\0\x09\x01\x07");
         m.extend_from_slice(&[0; 12]);

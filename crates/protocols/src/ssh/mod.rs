@@ -2,11 +2,11 @@
 //! RFC 4419, RFC 4432, RFC 4462, RFC 5656, RFC 8731 and their post-quantum successors).
 //!
 //! Both sides send a line with their version ([`Version`]), then packets ([`message`]) with their
-//! algorithms and key exchange, then everything is encrypted. From then on only sizes are visible:
-//! the server's first encrypted packets have known lengths, from which login attempts and their
-//! success are inferred (`auth.rs`).
+//! algorithms and the key exchange, then everything is encrypted. From then on only sizes are
+//! visible: the server's first encrypted packets have known lengths, from which login attempts and
+//! their success are inferred (`auth.rs`).
 //!
-//! The row of ssh.log is written when a log-in succeeded, or when the connection ends.
+//! The row of ssh.log is written when a login succeeded, or when the connection ends.
 
 mod analyzer;
 mod auth;
@@ -27,7 +27,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[22]),

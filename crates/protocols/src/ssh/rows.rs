@@ -9,25 +9,26 @@ use super::message::Names;
 use super::version;
 use super::version::Disagreement;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::policy::software::DetectedSoftware;
 
 gannet_log::row! {
     /// One row for each SSH connection.
     pub struct SshRow<'a> = "ssh" {
-        /// When the first version line was seen.
+        /// Time of the first version line.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
-        /// The protocol's major version, once both sides sent theirs and they agree.
+        /// The protocol's major version, if both sides sent theirs and they agree.
         version: Option<u64> = "version",
         /// Whether a login succeeded, inferred from packet sizes.
         auth_success: Option<bool> = "auth_success",
-        /// Login attempts seen.
+        /// Number of login attempts.
         auth_attempts: u64 = "auth_attempts",
-        /// Whether it leaves or enters the local networks; unset if neither or both ends are local.
+        /// Whether the connection leaves or enters the local networks; unset if neither or both
+        /// ends are local.
         direction: Option<Enum> = "direction",
         /// The client's version line.
         client: Option<&'a [u8]> = "client",
@@ -43,16 +44,16 @@ gannet_log::row! {
         kex_alg: Option<&'a [u8]> = "kex_alg",
         /// Server's host key.
         host_key_alg: Option<&'a [u8]> = "host_key_alg",
-        /// The host key's hash: `SHA256:` and base 64, of which Zeek gives the first 32 digits.
+        /// The host key's hash: `SHA256:` and base64, of which Zeek logs the first 32 digits.
         host_key_fingerprint: Option<&'a [u8]> = "host_key_fingerprint",
     }
 }
 
-/// The row of a connection, from its first version line on.
+/// The row of a connection, once it has a version line.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Option<Session>);
 
-/// The data of a row.
+/// The fields of a row.
 #[derive(Debug)]
 struct Session {
     ts: Time,
@@ -60,27 +61,27 @@ struct Session {
     client: Option<Vec<u8>>,
     server: Option<Vec<u8>>,
     version: Option<u64>,
-    /// The algorithms of the side whose list came first.
+    /// The lists of the side whose KEXINIT was seen first.
     first: Option<Lists>,
     algorithms: Option<Algorithms>,
     fingerprint: Option<String>,
     auth_success: Option<bool>,
     auth_attempts: u64,
-    logged: bool,
+    logged_version: bool,
 }
 
-/// The lists of one side, for the time until the other one's come.
+/// The lists of one side, kept until those of the other side are seen.
 #[derive(Debug)]
 struct Lists {
     is_server: bool,
     parts: Parts<8>,
 }
 
-/// What both sides use: encryption, authentication, compression, key exchange and host key.
+/// The negotiated algorithms: encryption, MAC, compression, key exchange and host key.
 #[derive(Debug)]
 struct Algorithms(Parts<5>);
 
-/// Texts, one after another.
+/// Concatenated texts.
 #[derive(Debug)]
 struct Parts<const N: usize> {
     text: Vec<u8>,
@@ -88,21 +89,21 @@ struct Parts<const N: usize> {
 }
 
 impl Rows {
-    /// The analyzer begins again: both sides send their lists again.
-    pub(super) fn begin_again(&mut self) {
+    /// Resets the lists when the analyzer is restarted: both sides send them again.
+    pub(super) fn reset_lists(&mut self) {
         if let Some(session) = &mut self.0 {
             session.first = None;
         }
     }
 
-    /// Writes the row unless it was.
+    /// Writes the row, unless it was written.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = &mut self.0 {
             session.write(cx);
         }
     }
 
-    /// A version line of either side.
+    /// Handles a version line of either side.
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
         software(cx, from, line);
         let session = self.0.get_or_insert_with(|| Session::new(cx));
@@ -110,40 +111,40 @@ impl Rows {
     }
 }
 
-impl Hear<SshClientVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SshClientVersion<'_>) {
+impl OnEvent<SshClientVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SshClientVersion<'_>) {
         self.line(cx, Dir::Orig, event.version);
     }
 }
 
-impl Hear<SshServerVersion<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SshServerVersion<'_>) {
+impl OnEvent<SshServerVersion<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SshServerVersion<'_>) {
         self.line(cx, Dir::Resp, event.version);
     }
 }
 
-impl Hear<SshCapabilities<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &SshCapabilities<'_>) {
+impl OnEvent<SshCapabilities<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &SshCapabilities<'_>) {
         let Some(session) = &mut self.0 else { return };
         let own = &event.capabilities;
         match &session.first {
-            None => session.first = Some(Lists::of(own)),
+            None => session.first = Some(Lists::from_capabilities(own)),
             Some(first) if first.is_server == own.is_server => {}
-            Some(first) => session.algorithms = Some(Algorithms::of(first, own)),
+            Some(first) => session.algorithms = Some(Algorithms::negotiate(first, own)),
         }
     }
 }
 
-impl Hear<SshServerHostKeyFingerprint<'_>> for Rows {
-    fn hear(&mut self, _cx: &mut Context<'_>, event: &SshServerHostKeyFingerprint<'_>) {
+impl OnEvent<SshServerHostKeyFingerprint<'_>> for Rows {
+    fn on_event(&mut self, _cx: &mut Context<'_>, event: &SshServerHostKeyFingerprint<'_>) {
         if let Some(session) = &mut self.0 {
             session.fingerprint = Some(event.fingerprint.to_owned());
         }
     }
 }
 
-impl Hear<SshAuthAttempted> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SshAuthAttempted) {
+impl OnEvent<SshAuthAttempted> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SshAuthAttempted) {
         if let Some(session) = &mut self.0 {
             session.attempt(cx, event.authenticated);
         }
@@ -151,11 +152,11 @@ impl Hear<SshAuthAttempted> for Rows {
 }
 
 impl<const N: usize> Parts<N> {
-    /// Texts that `put` appends, of about as many bytes.
-    fn of(bytes: usize, mut put: impl FnMut(usize, &mut Vec<u8>)) -> Self {
+    /// Builds texts by calling `append` for each; `bytes` is the expected total length.
+    fn build(bytes: usize, mut append: impl FnMut(usize, &mut Vec<u8>)) -> Self {
         let (mut text, mut ends) = (Vec::with_capacity(bytes), [0; N]);
         for (at, end) in ends.iter_mut().enumerate() {
-            put(at, &mut text);
+            append(at, &mut text);
             *end = text.len();
         }
         Self { text, ends }
@@ -167,7 +168,8 @@ impl<const N: usize> Parts<N> {
     }
 }
 
-/// The lists of one side: key exchange, host key, and encryption, authentication and compression in both directions.
+/// The lists of one side: key exchange, host key; then encryption, MAC and compression in both
+/// directions.
 fn lists<'a>(all: &Capabilities<'a>) -> [Names<'a>; 8] {
     let both = |prefs: &AlgorithmPrefs<'a>| {
         [prefs.client_to_server, prefs.server_to_client]
@@ -180,12 +182,12 @@ fn lists<'a>(all: &Capabilities<'a>) -> [Names<'a>; 8] {
 }
 
 impl Lists {
-    fn of(all: &Capabilities<'_>) -> Self {
+    fn from_capabilities(all: &Capabilities<'_>) -> Self {
         let lists = lists(all);
         let bytes = lists.iter().map(Names::len).sum();
-        let parts = Parts::of(bytes, |at, text| {
-            for (place, name) in lists[at].iter().enumerate() {
-                if place > 0 {
+        let parts = Parts::build(bytes, |at, text| {
+            for (index, name) in lists[at].iter().enumerate() {
+                if index > 0 {
                     text.push(b',');
                 }
                 text.extend_from_slice(name);
@@ -196,21 +198,21 @@ impl Lists {
 }
 
 impl Algorithms {
-    /// What two sides agree on, of which the lists of one came before.
-    fn of(first: &Lists, own: &Capabilities<'_>) -> Self {
+    /// Negotiates the algorithms of two sides; `first` was seen before `own`.
+    fn negotiate(first: &Lists, own: &Capabilities<'_>) -> Self {
         let second = lists(own);
-        // Those that are stored are the ones that are looked at.
+        // The stored names are those within the limits.
         let first_list = |at: usize| Names::new(first.parts.get(at), usize::MAX);
         let common = |at: usize| {
             let (one, other) = (first_list(at), second[at]);
             let found = if first.is_server { other.common(&one) } else { one.common(&other) };
             found.unwrap_or(b"Algorithm negotiation failed")
         };
-        Self(Parts::of(128, |at, text| {
+        Self(Parts::build(128, |at, text| {
             let (up, down) = match at {
                 3 => (common(0), common(0)),
                 4 => (common(1), common(1)),
-                way => (common(2 + 2 * way), common(3 + 2 * way)),
+                direction => (common(2 + 2 * direction), common(3 + 2 * direction)),
             };
             if up == down {
                 text.extend_from_slice(up);
@@ -231,10 +233,10 @@ impl Session {
     fn new(cx: &Context<'_>) -> Self {
         let id = cx.conn.id;
         let (orig, resp) = (cx.env.is_local(id.orig_h), cx.env.is_local(id.resp_h));
-        let way = if orig { "OUTBOUND" } else { "INBOUND" };
+        let direction = if orig { "OUTBOUND" } else { "INBOUND" };
         Self {
             ts: cx.now,
-            direction: (orig != resp).then_some(Enum(way)),
+            direction: (orig != resp).then_some(Enum(direction)),
             client: None,
             server: None,
             version: None,
@@ -243,16 +245,16 @@ impl Session {
             fingerprint: None,
             auth_success: None,
             auth_attempts: 0,
-            logged: false,
+            logged_version: false,
         }
     }
 
     fn line(&mut self, cx: &mut Context<'_>, client: bool, line: &[u8]) {
-        let place = if client { &mut self.client } else { &mut self.server };
-        *place = Some(line.to_vec());
+        let slot = if client { &mut self.client } else { &mut self.server };
+        *slot = Some(line.to_vec());
         self.version = None;
         let (Some(client), Some(server)) = (&self.client, &self.server) else { return };
-        match version::logged(client, server) {
+        match version::logged_version(client, server) {
             Ok(v) => self.version = v,
             Err(why) => {
                 let name = match why {
@@ -264,13 +266,13 @@ impl Session {
         }
     }
 
-    /// An attempt to log in.
+    /// Handles a login attempt.
     fn attempt(&mut self, cx: &mut Context<'_>, success: bool) {
         let compressed = self
             .algorithms
             .as_ref()
             .is_some_and(|a| matches!(a.compression(), b"zlib" | b"zlib@openssh.com"));
-        // Sizes of compressed packets say nothing.
+        // Sizes of compressed packets are meaningless.
         if !compressed && self.auth_success != Some(true) {
             self.auth_success = Some(success);
             self.auth_attempts += 1;
@@ -281,7 +283,7 @@ impl Session {
     }
 
     fn write(&mut self, cx: &mut Context<'_>) {
-        if std::mem::replace(&mut self.logged, true) {
+        if std::mem::replace(&mut self.logged_version, true) {
             return;
         }
         let a = self.algorithms.as_ref();

@@ -1,16 +1,16 @@
-/// Which protocol a version line announces (RFC 4253 section 5).
+/// The protocol version that a version line announces (RFC 4253 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// 1.x.
     One,
-    /// 1.99: both.
+    /// 1.99: compatible with both.
     Both,
     /// 2.x.
     Two,
 }
 
 impl Version {
-    /// From a line like `SSH-2.0-OpenSSH_9.9`.
+    /// Parses a line like `SSH-2.0-OpenSSH_9.9`.
     pub fn parse(line: &[u8]) -> Option<Self> {
         match line.get(4)? {
             b'2' => Some(Self::Two),
@@ -20,7 +20,7 @@ impl Version {
         }
     }
 
-    /// What both sides will speak: 1 or 2. `None` if they cannot agree.
+    /// The version that both sides use: 1 or 2. `None` if they have none in common.
     pub fn agree(a: Option<Self>, b: Option<Self>) -> Option<u8> {
         match (a?, b?) {
             (Self::Two, Self::One) | (Self::One, Self::Two) => None,
@@ -30,18 +30,18 @@ impl Version {
     }
 }
 
-/// Why no `version` could be logged.
+/// Reason why no `version` is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disagreement {
-    /// One side speaks 1 only, the other 2 only.
+    /// One side supports only version 1, the other only version 2.
     Mismatch,
-    /// A line is too short to tell.
+    /// A line is too short to contain a version.
     TooShort,
 }
 
-/// The `version` column from both lines. It differs from [`Version::agree`]: a side of 1.99
-/// makes 1 with 1.99 on the server's side only.
-pub(super) fn logged(client: &[u8], server: &[u8]) -> Result<Option<u64>, Disagreement> {
+/// The `version` column, from both lines. It differs from [`Version::agree`]: two sides of 1.99
+/// give 1 if the server's line is 1.99.
+pub(super) fn logged_version(client: &[u8], server: &[u8]) -> Result<Option<u64>, Disagreement> {
     if client.len() <= 4 || server.len() <= 4 {
         return Err(Disagreement::TooShort);
     }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn the_column() {
-        assert_eq!(logged(b"SSH-1.5-a", b"SSH-1.99-b"), Ok(Some(1)));
-        assert_eq!(logged(b"SSH-1.99-a", b"SSH-2.0-b"), Ok(Some(2)));
-        assert_eq!(logged(b"SSH-1.5-a", b"SSH-2.0-b"), Err(Disagreement::Mismatch));
-        assert_eq!(logged(b"SSH-", b"SSH-2.0-b"), Err(Disagreement::TooShort));
-        assert_eq!(logged(b"SSH-3.0", b"SSH-2.0-b"), Ok(None));
+        assert_eq!(logged_version(b"SSH-1.5-a", b"SSH-1.99-b"), Ok(Some(1)));
+        assert_eq!(logged_version(b"SSH-1.99-a", b"SSH-2.0-b"), Ok(Some(2)));
+        assert_eq!(logged_version(b"SSH-1.5-a", b"SSH-2.0-b"), Err(Disagreement::Mismatch));
+        assert_eq!(logged_version(b"SSH-", b"SSH-2.0-b"), Err(Disagreement::TooShort));
+        assert_eq!(logged_version(b"SSH-3.0", b"SSH-2.0-b"), Ok(None));
     }
 }

@@ -1,4 +1,4 @@
-//! Records of a stream: SSL 3.0 and TLS (RFC 8446 section 5.1), and the two-octet headers of
+//! Parses records of a stream: SSL 3.0 and TLS (RFC 8446 section 5.1), and the two-octet headers of
 //! SSL 2.0.
 
 use gannet_base::Dir;
@@ -21,13 +21,13 @@ use super::role::Role;
 use super::role::content;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
+use crate::ScriptRequest;
 use crate::Tag;
 
-/// Bytes of a record that must be available to read its kind and length.
+/// Number of bytes of a record that are needed to determine its type and length.
 const HEADER: usize = 5;
 
-/// Message types of SSL 2.0, set apart from TLS record types.
+/// Message types of SSL 2.0, offset to differ from TLS record types.
 mod v2 {
     pub(super) const BASE: u16 = 300;
     pub(super) const ERROR: u16 = BASE;
@@ -36,46 +36,47 @@ mod v2 {
     pub(super) const SERVER_HELLO: u16 = BASE + 4;
 }
 
-/// The header before a record's content.
+/// The header of a record.
 #[derive(Clone, Copy, Debug)]
 struct Header {
-    /// As in [`content`] or [`v2`].
+    /// Type, as in [`content`] or [`v2`].
     kind: u16,
-    /// Bytes of content after the first five of the record.
+    /// Number of content bytes after the first five bytes of the record.
     len: usize,
-    /// The last two of these five: part of the content in SSL 2.0.
-    tail: [u8; 2],
+    /// The last two of the first five bytes, which belong to the content in SSL 2.0.
+    last_two: [u8; 2],
     /// Version.
     version: u16,
 }
 
-/// One side's way through its records.
+/// Parser state of one side.
 #[derive(Debug, Default)]
 struct Side {
-    /// Beginning of a record that is not whole yet. Bounded by the longest record.
+    /// Beginning of an incomplete record, at most one record long.
     partial: Vec<u8>,
-    /// Header of the record that has begun.
+    /// Header of the incomplete record.
     header: Option<Header>,
-    /// Bytes of an encrypted record that are still to come.
-    ahead: usize,
+    /// Number of bytes of an encrypted record that are to be skipped.
+    to_skip: usize,
 }
 
 /// The analyzer of one SSL or TLS connection.
 pub struct Analyzer {
     core: Core,
     sides: [Side; 2],
-    /// Version of the first record that was no lone SSL 2.0 hello; decides how records look.
+    /// Version of the first record that was not only an SSL 2.0 hello; determines the record
+    /// format.
     records: Option<u16>,
-    /// Scripts have the secrets of the session.
+    /// State of decryption, if scripts have secrets of the session.
     decryption: Option<Box<Decryption>>,
-    /// Application data came before a script had a secret.
+    /// Application data arrived before a script had a secret.
     is_late: bool,
-    /// Nothing more will be learned.
-    idle: bool,
+    /// Parsing stopped.
+    is_stopped: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             core: Core::new(Tag::Ssl),
@@ -83,7 +84,7 @@ impl Analyzer {
             records: None,
             decryption: None,
             is_late: false,
-            idle: false,
+            is_stopped: false,
         }
     }
 
@@ -92,7 +93,7 @@ impl Analyzer {
         self.core.is_established()
     }
 
-    /// Starts parsing another handshake in the same session.
+    /// Resets the parser for another handshake in the same session.
     pub(crate) fn restart(&mut self) {
         let session = std::mem::take(&mut self.core.session);
         self.core = Core::new(Tag::Ssl);
@@ -101,24 +102,24 @@ impl Analyzer {
         self.records = None;
     }
 
-    /// Stops parsing: no further facts will be found.
-    fn rest(&mut self, cx: &mut Context<'_>) {
-        if !std::mem::replace(&mut self.idle, true) {
+    /// Stops parsing, because no more data is needed or parseable.
+    fn stop(&mut self, cx: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.is_stopped, true) {
             self.sides = <[Side; 2]>::default();
             cx.done(Tag::Ssl);
         }
     }
 
-    /// Reads a chunk record by record.
+    /// Parses a chunk record by record.
     fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         let mut rest = data;
         loop {
             let side = &mut self.sides[from.index()];
-            if side.ahead > 0 {
-                let n = side.ahead.min(rest.len());
-                side.ahead -= n;
+            if side.to_skip > 0 {
+                let n = side.to_skip.min(rest.len());
+                side.to_skip -= n;
                 rest = &rest[n..];
-                if side.ahead > 0 {
+                if side.to_skip > 0 {
                     return Ok(());
                 }
                 if let Some(header) = side.header.take() {
@@ -143,19 +144,19 @@ impl Analyzer {
                 && header.len > rest.len() + side.partial.len()
                 && !is_read
             {
-                // Nothing in it will be read: it is passed over, not kept.
-                side.ahead = header.len - side.partial.len();
+                // The record is not parsed: it is skipped, not stored.
+                side.to_skip = header.len - side.partial.len();
                 side.partial.clear();
                 continue;
             }
             if side.partial.is_empty() {
-                let Some((whole, after)) = rest.split_at_checked(header.len) else {
+                let Some((content, after)) = rest.split_at_checked(header.len) else {
                     side.partial.extend_from_slice(rest);
                     return Ok(());
                 };
                 rest = after;
                 side.header = None;
-                self.record(cx, from, header, whole)?;
+                self.record(cx, from, header, content)?;
             } else {
                 let n = rest.len().min(header.len.saturating_sub(side.partial.len()));
                 side.partial.extend_from_slice(&rest[..n]);
@@ -164,23 +165,23 @@ impl Analyzer {
                     return Ok(());
                 }
                 side.header = None;
-                let mut whole = std::mem::take(&mut side.partial);
-                let read = self.record(cx, from, header, &whole);
-                whole.clear();
-                self.sides[from.index()].partial = whole;
+                let mut content = std::mem::take(&mut side.partial);
+                let read = self.record(cx, from, header, &content);
+                content.clear();
+                self.sides[from.index()].partial = content;
                 read?;
             }
         }
     }
 
-    /// Reads the first bytes of a record; `None` when nothing more is read at all.
+    /// Parses the first bytes of a record; `None` if parsing stops.
     fn header(
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
         b: [u8; HEADER],
     ) -> Option<Result<Header, Malformed>> {
-        if self.core.skip {
+        if self.core.is_stopped {
             return None;
         }
         let version = u16::from_be_bytes([b[1], b[2]]);
@@ -189,7 +190,7 @@ impl Analyzer {
             Some(names::SSL2) => {}
             Some(_) if is_tls => {}
             Some(_) => {
-                self.core.give_up(
+                self.core.fail(
                     cx,
                     &format!(
                         "Invalid version late in TLS connection. Packet reported version: {version}"
@@ -200,34 +201,34 @@ impl Analyzer {
             None if b[0] & 0x80 != 0 => self.first_v2(cx, from, b)?,
             None if !is_tls => {
                 let reason = format!("Invalid version in TLS connection. Version: {version}");
-                self.core.give_up(cx, &reason);
+                self.core.fail(cx, &reason);
                 return None;
             }
             None if !(20..=30).contains(&b[0]) => {
                 let reason =
                     format!("Invalid type in TLS connection. Version: {version}, Type: {}", b[0]);
-                self.core.give_up(cx, &reason);
+                self.core.fail(cx, &reason);
                 return None;
             }
             None => self.records = Some(version),
         }
-        let tail = [b[3], b[4]];
+        let last_two = [b[3], b[4]];
         if matches!(self.records, Some(v) if v != names::SSL2) {
-            let len = usize::from(u16::from_be_bytes(tail));
-            return Some(Ok(Header { kind: u16::from(b[0]), len, tail, version }));
+            let len = usize::from(u16::from_be_bytes(last_two));
+            return Some(Ok(Header { kind: u16::from(b[0]), len, last_two, version }));
         }
-        // SSL 2.0: 15 bits of length, then the message type.
-        let whole = usize::from(u16::from_be_bytes([b[0] & 0x7f, b[1]]));
-        Some(match whole.checked_sub(HEADER - 2) {
+        // SSL 2.0: a length of 15 bits, then the message type.
+        let length = usize::from(u16::from_be_bytes([b[0] & 0x7f, b[1]]));
+        Some(match length.checked_sub(HEADER - 2) {
             Some(len) => {
-                Ok(Header { kind: v2::BASE + u16::from(b[2]), len, tail, version: names::SSL2 })
+                Ok(Header { kind: v2::BASE + u16::from(b[2]), len, last_two, version: names::SSL2 })
             }
-            None => Err(Malformed { field: "SSLRecord", need: HEADER, have: whole + 2 }),
+            None => Err(Malformed { field: "SSLRecord", need: HEADER, have: length + 2 }),
         })
     }
 
-    /// The first record looks like SSL 2.0. A client's hello does not mean that SSL 2.0 is spoken
-    /// from there on (RFC 5246 appendix E.2); a server's does.
+    /// Handles a first record in SSL 2.0 format. A client's hello may be followed by TLS (RFC 5246
+    /// appendix E.2); a server's selects SSL 2.0.
     fn first_v2(&mut self, cx: &mut Context<'_>, from: Dir, b: [u8; HEADER]) -> Option<()> {
         if b[2] == 1 && from == Dir::Orig {
             let version = u16::from_be_bytes([b[3], b[4]]);
@@ -235,7 +236,7 @@ impl Analyzer {
                 return Some(());
             }
             let reason = format!("Invalid version in SSL client hello. Version: {version}");
-            self.core.give_up(cx, &reason);
+            self.core.fail(cx, &reason);
         } else if b[2] == 4 && b[4] < 2 && from == Dir::Resp {
             self.records = Some(names::SSL2);
             return Some(());
@@ -244,12 +245,12 @@ impl Analyzer {
                 "Invalid headers in SSL connection. Head1: {}, head2: {}, head3: {}",
                 b[1], b[2], b[3]
             );
-            self.core.give_up(cx, &reason);
+            self.core.fail(cx, &reason);
         }
         None
     }
 
-    /// A whole record.
+    /// Handles a complete record.
     fn record(
         &mut self,
         cx: &mut Context<'_>,
@@ -280,8 +281,8 @@ impl Analyzer {
                     cx.report(&mut self.core.session, |c| Alert {
                         c,
                         is_client: role == Role::Client,
-                        level: header.tail[0].into(),
-                        desc: AlertCode(u16::from_be_bytes(header.tail)),
+                        level: header.last_two[0].into(),
+                        desc: AlertCode(u16::from_be_bytes(header.last_two)),
                     });
                 }
                 v2::CLIENT_HELLO | v2::SERVER_HELLO | v2::CLIENT_MASTER_KEY => {
@@ -290,18 +291,18 @@ impl Analyzer {
                         v2::SERVER_HELLO => self.v2_server_hello(cx, from, data)?,
                         _ => self.v2_client_master_key(cx, data)?,
                     };
-                    self.core.clear(cx, from);
+                    self.core.report_plaintext(cx, from);
                     continue;
                 }
                 kind => return self.core.plaintext(cx, from, kind, data),
             }
-            self.core.clear(cx, from);
+            self.core.report_plaintext(cx, from);
             return Ok(());
         }
         Ok(())
     }
 
-    /// An encrypted record of application data.
+    /// Handles an encrypted record of application data.
     fn application_data(&mut self, cx: &mut Context<'_>, from: Dir, version: u16, data: &[u8]) {
         let Some(decryption) = &mut self.decryption else {
             self.is_late = true;
@@ -309,12 +310,12 @@ impl Analyzer {
         };
         let handshake = &self.core.handshake;
         let randoms = handshake.randoms.as_deref().copied().unwrap_or_default();
-        let role = Role::of(from, handshake.flipped);
+        let role = Role::of_sender(from, handshake.is_flipped);
         decryption.record(cx, role, handshake.cipher, &randoms, version, data);
     }
 
-    /// Whether a record's content is encrypted. The first application data of a side is, unless
-    /// the server chose a version that says when encryption starts.
+    /// Whether a record's content is encrypted. The first application data of a side is, unless the
+    /// server chose a version in which a message announces encryption.
     fn is_encrypted(&mut self, from: Dir, kind: u16) -> bool {
         use names::{SSL2, SSL3, TLS10, TLS12};
         let encrypted = &mut self.core.encrypted[from.index()];
@@ -326,7 +327,7 @@ impl Analyzer {
         *encrypted
     }
 
-    /// Returns the data behind the message.
+    /// Returns the data after the message.
     fn v2_client_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -336,15 +337,15 @@ impl Analyzer {
         let mut r = Reader::new(data);
         let lengths = r.take(6, "V2ClientHello:chal_len")?;
         let len = |i: usize| usize::from(u16::from_be_bytes([lengths[i], lengths[i + 1]]));
-        let mut parts = r.within(len(0) + len(2) + len(4), "V2ClientHello")?;
+        let mut parts = r.limited_to(len(0) + len(2) + len(4), "V2ClientHello")?;
         let ciphers = parts.array(len(0) / 3, 3, "V2ClientHello:ciphers")?;
         let session_id = parts.array(len(2), 1, "V2ClientHello:session_id")?;
-        if self.core.check_version(cx, Role::Client, u16::from_be_bytes(header.tail)) {
+        if self.core.check_version(cx, Role::Client, u16::from_be_bytes(header.last_two)) {
             self.core.confirm(cx);
         }
         cx.report(&mut self.core.session, |c| ClientHelloSeen {
             c,
-            version: u16::from_be_bytes(header.tail),
+            version: u16::from_be_bytes(header.last_two),
             record_version: 0,
             possible_ts: Time::ZERO,
             client_random: parts.rest(),
@@ -356,7 +357,7 @@ impl Analyzer {
         Ok(r.rest())
     }
 
-    /// Returns the data behind the message.
+    /// Returns the data after the message.
     fn v2_server_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -372,7 +373,7 @@ impl Analyzer {
         let connection = r.take(word(6).into(), "V2ServerHello:conn_id_data")?;
         if version != names::SSL2 {
             let reason = format!("Invalid version in SSL server hello. Version: {version}");
-            self.core.give_up(cx, &reason);
+            self.core.fail(cx, &reason);
             return Ok(r.rest());
         }
         let cipher = match ciphers {
@@ -394,7 +395,7 @@ impl Analyzer {
         Ok(r.rest())
     }
 
-    /// Returns the data behind the message.
+    /// Returns the data after the message.
     fn v2_client_master_key<'a>(
         &mut self,
         cx: &mut Context<'_>,
@@ -411,63 +412,63 @@ impl Analyzer {
 }
 
 /// The next `N` bytes of stored and new data, if available.
-fn fill<const N: usize>(kept: &mut Vec<u8>, fresh: &mut &[u8]) -> Option<[u8; N]> {
-    if kept.is_empty()
-        && let Some((front, rest)) = fresh.split_first_chunk::<N>()
+fn fill<const N: usize>(stored: &mut Vec<u8>, input: &mut &[u8]) -> Option<[u8; N]> {
+    if stored.is_empty()
+        && let Some((front, rest)) = input.split_first_chunk::<N>()
     {
-        *fresh = rest;
+        *input = rest;
         return Some(*front);
     }
-    let n = fresh.len().min(N.saturating_sub(kept.len()));
-    kept.extend_from_slice(&fresh[..n]);
-    *fresh = &fresh[n..];
-    let whole = kept.as_slice().try_into().ok()?;
-    kept.clear();
-    Some(whole)
+    let n = input.len().min(N.saturating_sub(stored.len()));
+    stored.extend_from_slice(&input[..n]);
+    *input = &input[n..];
+    let array = stored.as_slice().try_into().ok()?;
+    stored.clear();
+    Some(array)
 }
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.idle || cx.conn.is_partial() {
+        if self.is_stopped || cx.conn.is_partial() {
             return;
         }
         if let Err(e) = self.chunk(cx, from, data) {
-            // What else came with it is lost; the next chunk begins a record.
+            // The rest of the chunk is lost; the next chunk begins with a record.
             self.sides[from.index()] = Side::default();
             self.core.violation(cx, &e.to_string());
         }
-        if self.core.skip || self.core.is_done(cx) {
-            self.rest(cx);
+        if self.core.is_stopped || self.core.is_done(cx) {
+            self.stop(cx);
         }
     }
 
     fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        // Record borders are lost, and with them all meaning.
-        self.rest(cx);
+        // Record boundaries are lost, and with them all later data.
+        self.stop(cx);
     }
 
     fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
-        // The row is written, and stays the only one.
+        // The row is written and remains the only one.
         self.restart();
-        self.idle = false;
+        self.is_stopped = false;
         true
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
         match request {
-            InnerRequest::Decrypt(secret) => {
+            ScriptRequest::Decrypt(secret) => {
                 let is_late = self.is_late;
                 let decryption = || Box::new(Decryption::new(is_late));
                 self.decryption.get_or_insert_with(decryption).set(secret);
                 true
             }
-            InnerRequest::Establish => {
+            ScriptRequest::Establish => {
                 self.core.start_encryption();
                 true
             }
             _ => {
                 let inner = self.decryption.as_mut().and_then(|decryption| decryption.inner());
-                inner.is_some_and(|inner| inner.steer(cx, request))
+                inner.is_some_and(|inner| inner.handle_request(cx, request))
             }
         }
     }
@@ -546,10 +547,10 @@ mod tests {
         let mut hello = vec![0x80, 0, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 4];
         hello.extend([9; 16]);
         for (junk, violated) in [(&b""[..], false), (b"junk", true)] {
-            let mut whole = [&hello, junk].concat();
-            whole[1] = (whole.len() - 2) as u8;
+            let mut both = [&hello, junk].concat();
+            both[1] = (both.len() - 2) as u8;
             let mut h = Harness::new(Proto::Tcp, 443);
-            session(&mut h, &[(Dir::Orig, whole)], 1000);
+            session(&mut h, &[(Dir::Orig, both)], 1000);
             assert_eq!(h.rows("ssl")[0]["ssl_history"], "C");
             assert!(h.confirmed(Tag::Ssl));
             assert_eq!(h.violated(Tag::Ssl), violated);
@@ -558,8 +559,8 @@ mod tests {
 
     #[test]
     fn messages_span_records() {
-        let whole = message(2, &server_hello(0x0303, &[], 0x002f, &[]));
-        let (front, back) = whole.split_at(9);
+        let hello = message(2, &server_hello(0x0303, &[], 0x002f, &[]));
+        let (front, back) = hello.split_at(9);
         let exchange = [
             (Dir::Orig, record(22, &message(1, &client_hello(0x0303, &[], &[])))),
             (Dir::Resp, [record(22, front), record(22, back)].concat()),
@@ -580,9 +581,9 @@ mod tests {
             a.stream(&mut h.cx(), *from, bytes);
         }
         assert!(!a.is_established());
-        assert!(a.steer(&mut h.cx(), InnerRequest::Establish));
+        assert!(a.handle_request(&mut h.cx(), ScriptRequest::Establish));
         assert!(a.is_established());
-        // Encrypted, and no handshake message: it would be a violation.
+        // An encrypted record, which would be a violation as a handshake message.
         a.stream(&mut h.cx(), Dir::Orig, &record(22, &[0xee; 40]));
         assert!(!h.violated(Tag::Ssl));
     }
@@ -647,7 +648,7 @@ mod tests {
         let mut h = Harness::new(Proto::Tcp, 443);
         session(&mut h, &exchange, 1000);
         assert!(h.violated(Tag::Ssl) && !h.confirmed(Tag::Ssl));
-        // The invalid message did not count, and the row has the facts before it.
+        // The invalid message did not count, and the row has the values before it.
         let row = &h.rows("ssl")[0];
         assert_eq!(row["ssl_history"], "L");
         assert_eq!(row["last_alert"], "handshake_failure");

@@ -1,4 +1,4 @@
-//! Certificates: each is read once. Its rows say when it is logged.
+//! Certificates: each is parsed once and shared; the submodule decides when it is logged.
 
 mod rows;
 
@@ -14,26 +14,26 @@ use rows::Known;
 pub use rows::X509Row;
 pub(super) use rows::with_row;
 
-/// Parsed certificates that are kept.
+/// Maximum number of parsed certificates in the cache.
 const MAX_PARSED: usize = 1024;
-/// Bytes of their encodings together.
+/// Maximum total length of their encodings, in bytes.
 const MAX_PARSED_BYTES: usize = 4 << 20;
 
-/// The known certificates of all connections.
+/// The certificates seen on all connections.
 #[derive(Debug, Default)]
 pub struct Certificates {
-    /// Parsed certificates by their encoding; `None` where they do not parse.
+    /// Parsed certificates by their encoding; `None` for those that cannot be parsed.
     parsed: HashMap<Box<[u8]>, Parsed, KeyedHash>,
     parsed_bytes: usize,
-    /// What their rows need.
+    /// State of the rows of x509.log.
     pub(crate) rows: Known,
 }
 
-/// A certificate and its fingerprint in bytes.
+/// A certificate and its fingerprint in binary form.
 pub(super) type Parsed = Option<(Arc<Certificate>, [u8; 32])>;
 
 impl Certificates {
-    /// A certificate's facts, parsed at the first sight.
+    /// Parses a certificate, unless it is in the cache.
     pub(super) fn parse(&mut self, der: &[u8]) -> Parsed {
         if let Some(parsed) = self.parsed.get(der) {
             return parsed.clone();
@@ -52,7 +52,7 @@ impl Certificates {
     }
 }
 
-/// A fingerprint's digits as bytes.
+/// Converts a fingerprint in hexadecimal to binary form.
 fn digest(hex: &str) -> [u8; 32] {
     let nibble = |c: u8| char::from(c).to_digit(16).unwrap_or(0) as u8;
     let mut out = [0; 32];
@@ -75,7 +75,8 @@ mod tests {
 
     const FINGERPRINT: &str = "9ff05f8391cf62d3e9e606150243b986e6857d8bf1e21cbf4e389935af821b7f";
 
-    /// A client asks for `host`, and the server answers with a chain of two.
+    /// A session in which a client connects to `host`, and the server presents a chain of two
+    /// certificates.
     fn session(h: &mut Harness, host: &[u8]) {
         let mut a = Analyzer::new(&mut h.cx());
         let hello = samples::client_hello(0x0303, &[], &[samples::server_name(host)]);
@@ -120,11 +121,11 @@ mod tests {
         session(&mut h, b"example.com");
         let row = &h.rows("weird")[0];
         assert_eq!((&*row["name"], &*row["uid"]), ("x509_cert_parse_error", "-"));
-        // The second certificate of the chain; the listener shows no facts of the file.
+        // The second certificate of the chain; the listener gets no details of the file.
         let fuid = h.env.uids.file(h.conn.uid, u64::MAX - 2);
         assert_eq!(row["addl"], fuid.to_string());
         assert_eq!(h.events(), [r#"file_weird "addl":"","source":"""#]);
-        // Its name does not depend on listeners.
+        // Its identifier does not depend on listeners.
         let mut silent = Harness::new(Proto::Tcp, 443);
         session(&mut silent, b"example.com");
         assert_eq!(silent.rows("weird"), h.rows("weird"));

@@ -1,10 +1,10 @@
-//! Cipher suites: the names of IANA's registry, those of SSL 2.0 and of drafts that were used.
+//! Cipher suites: names in IANA's registry, in SSL 2.0 and in drafts that were deployed.
 
 use std::borrow::Cow;
 
 use super::names::unlisted;
 
-/// The contents of a ServerKeyExchange message of a cipher suite.
+/// Contents of the ServerKeyExchange message of a cipher suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyExchange {
     /// Signed elliptic-curve parameters (RFC 8422 section 5.4).
@@ -15,7 +15,7 @@ pub(super) enum KeyExchange {
     Dhe,
     /// Unsigned Diffie-Hellman parameters.
     DhAnon,
-    /// None of these, or nothing that is read.
+    /// Any other contents, which are not parsed.
     Other,
 }
 
@@ -27,9 +27,9 @@ pub fn cipher(suite: u32) -> Cow<'static, str> {
     }
 }
 
-/// Its key exchange, from its name.
+/// The key exchange of a cipher suite, from its name.
 pub(super) fn key_exchange(suite: u32) -> KeyExchange {
-    // Two suites with a pre-shared key whose parameters are left unread, as Zeek does.
+    // Two suites with a pre-shared key, whose parameters are not parsed, as in Zeek.
     if matches!(suite, 0xccac | 0xd004) {
         return KeyExchange::Other;
     }

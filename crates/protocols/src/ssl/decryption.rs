@@ -1,4 +1,4 @@
-//! Application data of which scripts have the keys, as Zeek decrypts it: TLS 1.2 with the suite
+//! Decrypts application data of which scripts have the keys, as in Zeek: TLS 1.2 with the suite
 //! TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 (RFC 5246 section 6.3, RFC 5288 section 3).
 
 use aes_gcm::Aes256Gcm;
@@ -20,12 +20,12 @@ use crate::TlsSecret;
 /// TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 (RFC 5289 section 3.2), the only suite that is decrypted.
 const SUITE: u16 = 0xc030;
 const KEY: usize = 32;
-/// The part of a nonce that both sides derive.
+/// Length of the implicit part of a nonce, which is derived from the key block, in bytes.
 const SALT: usize = 4;
-/// The part of a nonce that a record begins with.
-const EXPLICIT: usize = 8;
-const AUTHENTICATION: usize = 16;
-/// The keys of both sides, and their salts.
+/// Length of the explicit part of a nonce, at the start of each record, in bytes.
+const EXPLICIT_NONCE: usize = 8;
+const AUTHENTICATION_TAG: usize = 16;
+/// Length of the key block, with the keys and salts of both sides, in bytes.
 const KEY_BLOCK: usize = 2 * KEY + 2 * SALT;
 
 /// The random bytes of both hellos.
@@ -35,7 +35,7 @@ pub(super) struct Randoms {
     pub(super) server: [u8; 32],
 }
 
-/// What one side sends.
+/// Keys of one side.
 struct Sender {
     cipher: Aes256Gcm,
     salt: [u8; SALT],
@@ -43,24 +43,25 @@ struct Sender {
 
 /// The decryption of one session.
 pub(super) struct Decryption {
-    /// The master secret, or empty.
+    /// The master secret; empty if unknown.
     master: Vec<u8>,
-    /// The key block that a script has set or that follows from the master secret, or empty.
+    /// The key block that a script set or that was derived from the master secret; empty if
+    /// unknown.
     block: Vec<u8>,
-    /// The client and the server, once there is a key block.
+    /// Keys of client and server, when there is a key block.
     senders: Option<[Sender; 2]>,
-    /// Records of application data so far, of the client and of the server.
+    /// Number of application data records so far, of client and server.
     records: [u32; 2],
     /// A record was not decrypted: no later one is.
     has_failed: bool,
     /// Plaintext of a record.
-    plain: Vec<u8>,
-    /// What the plaintext is.
+    plaintext: Vec<u8>,
+    /// Analyzers of the plaintext.
     inner: Option<Nested>,
 }
 
 impl Decryption {
-    /// For a session of which `has_failed` says whether application data was passed over before.
+    /// State of a session; `has_failed` says whether application data was skipped before.
     pub(super) fn new(has_failed: bool) -> Self {
         Self {
             master: Vec::new(),
@@ -68,12 +69,12 @@ impl Decryption {
             senders: None,
             records: [0; 2],
             has_failed,
-            plain: Vec::new(),
+            plaintext: Vec::new(),
             inner: None,
         }
     }
 
-    /// A script has a secret of the session. A key block replaces the one so far.
+    /// Sets a secret of the session for a script. A key block replaces the previous one.
     pub(super) fn set(&mut self, secret: TlsSecret<'_>) {
         match secret {
             TlsSecret::Master(secret) => self.master = secret.to_vec(),
@@ -89,7 +90,8 @@ impl Decryption {
         !self.has_failed
     }
 
-    /// Decrypts a record of application data and passes the plaintext on, the client's as the originator's.
+    /// Decrypts a record of application data and delivers the plaintext to the nested analyzers;
+    /// the client is their originator.
     pub(super) fn record(
         &mut self,
         cx: &mut Context<'_>,
@@ -112,10 +114,10 @@ impl Decryption {
             inner.start(cx, Tag::Detector);
             inner
         });
-        inner.stream(cx, from, &self.plain);
+        inner.stream(cx, from, &self.plaintext);
     }
 
-    /// Puts the plaintext of a record into `plain`. `None` if there are no keys, or they do not fit.
+    /// Decrypts a record into `plaintext`. `None` if there are no keys, or authentication fails.
     fn decrypt(&mut self, role: Role, randoms: &Randoms, version: u16, data: &[u8]) -> Option<()> {
         if self.block.is_empty() && !self.master.is_empty() {
             let seed = [randoms.server, randoms.client].concat();
@@ -131,12 +133,12 @@ impl Decryption {
         };
         // The first record of each side is its Finished message.
         *records = records.wrapping_add(1);
-        let (explicit, rest) = data.split_first_chunk::<EXPLICIT>()?;
-        let (content, authentication) = rest.split_last_chunk::<AUTHENTICATION>()?;
+        let (explicit, rest) = data.split_first_chunk::<EXPLICIT_NONCE>()?;
+        let (content, authentication) = rest.split_last_chunk::<AUTHENTICATION_TAG>()?;
         if content.is_empty() {
             return None;
         }
-        let mut nonce = [0; SALT + EXPLICIT];
+        let mut nonce = [0; SALT + EXPLICIT_NONCE];
         nonce[..SALT].copy_from_slice(&sender.salt);
         nonce[SALT..].copy_from_slice(explicit);
         let mut header = Vec::with_capacity(13);
@@ -144,12 +146,12 @@ impl Decryption {
         header.push(super::role::content::APPLICATION_DATA as u8);
         header.extend(version.to_be_bytes());
         header.extend(u16::try_from(content.len()).ok()?.to_be_bytes());
-        self.plain.clear();
-        self.plain.extend_from_slice(content);
+        self.plaintext.clear();
+        self.plaintext.extend_from_slice(content);
         let decrypted = sender.cipher.decrypt_inout_detached(
             &Nonce::from(nonce),
             &header,
-            self.plain.as_mut_slice().into(),
+            self.plaintext.as_mut_slice().into(),
             &Authentication::from(*authentication),
         );
         decrypted.ok()
@@ -161,7 +163,7 @@ impl Decryption {
     }
 }
 
-/// Both sides' ciphers out of a key block. `None` if it does not have the length of one.
+/// Splits a key block into both sides' keys. `None` if its length is wrong.
 fn senders(block: &[u8]) -> Option<[Sender; 2]> {
     let block: &[u8; KEY_BLOCK] = block.try_into().ok()?;
     let (keys, salts) = block.split_at(2 * KEY);
@@ -176,7 +178,7 @@ fn senders(block: &[u8]) -> Option<[Sender; 2]> {
 /// The first `len` bytes of P_SHA384 (RFC 5246 section 5).
 fn expand(secret: &[u8], label: &[u8], seed: &[u8], len: usize) -> Vec<u8> {
     let hash = |parts: &[&[u8]]| {
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length.
         let mut mac = Hmac::<Sha384>::new_from_slice(secret).ok()?;
         parts.iter().for_each(|part| mac.update(part));
         Some(mac.finalize().into_bytes().to_vec())
@@ -204,25 +206,26 @@ mod tests {
     use super::super::samples::server_hello;
     use super::*;
     use crate::Analyze;
-    use crate::InnerRequest;
-    use crate::steering::Steering;
+    use crate::ScriptRequest;
+    use crate::activation::Activation;
     use crate::testing::Harness;
 
     const MASTER: &[u8] = &[3; 48];
 
-    /// Randoms of the hellos in the samples.
+    /// Key block of the sample hellos.
     fn block() -> Vec<u8> {
         expand(MASTER, b"key expansion", &[[8; 32], [7; 32]].concat(), KEY_BLOCK)
     }
 
-    /// A record of application data, the `number`th encrypted one of its side.
-    fn sealed(from: Dir, number: u64, plain: &[u8]) -> Vec<u8> {
+    /// Builds an encrypted record of application data with the sequence number `number` of its
+    /// side.
+    fn sealed(from: Dir, number: u64, plaintext: &[u8]) -> Vec<u8> {
         let [client, server] = senders(&block()).unwrap();
         let sender = if from.is_orig() { client } else { server };
         let explicit = number.to_be_bytes();
         let nonce: [u8; 12] = [&sender.salt[..], &explicit].concat().try_into().unwrap();
-        let header = [&explicit[..], &[23, 3, 3], &(plain.len() as u16).to_be_bytes()].concat();
-        let mut content = plain.to_vec();
+        let header = [&explicit[..], &[23, 3, 3], &(plaintext.len() as u16).to_be_bytes()].concat();
+        let mut content = plaintext.to_vec();
         let inout = content.as_mut_slice().into();
         let tag =
             sender.cipher.encrypt_inout_detached(&Nonce::from(nonce), &header, inout).unwrap();
@@ -231,9 +234,9 @@ mod tests {
 
     fn start(suite: u16) -> (Harness, Analyzer) {
         let mut h = Harness::new(Proto::Tcp, 443);
-        h.env.steering = Steering::scripted();
+        h.env.activation = Activation::scripted();
         let analyzer = Tag::Http.zeek_name().to_owned();
-        h.env.steer(h.now, gannet_event::Command::Detect { analyzer, on: true });
+        h.env.apply_command(h.now, gannet_event::Command::Detect { analyzer, on: true });
         let mut a = Analyzer::new(&mut h.cx());
         let client = client_hello(0x0303, &[], &[]);
         let answer = [
@@ -246,7 +249,7 @@ mod tests {
         (h, a)
     }
 
-    /// Both sides change to encryption.
+    /// Both sides switch to encryption.
     fn change(h: &mut Harness, a: &mut Analyzer) {
         for from in [Dir::Orig, Dir::Resp] {
             a.stream(&mut h.cx(), from, &record(20, &[1]));
@@ -257,11 +260,12 @@ mod tests {
     const GET: &[u8] = b"GET /secret HTTP/1.1\r\nHost: example.com\r\n\r\n";
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-    /// A request and its answer, in chunks of some bytes.
+    /// A request and its response, in chunks of `chunk` bytes.
     fn exchange(h: &mut Harness, a: &mut Analyzer, chunk: usize) {
-        for (from, plain) in [(Dir::Orig, GET), (Dir::Resp, OK)] {
-            let half = plain.len() / 2;
-            let sent = [sealed(from, 1, &plain[..half]), sealed(from, 2, &plain[half..])].concat();
+        for (from, plaintext) in [(Dir::Orig, GET), (Dir::Resp, OK)] {
+            let half = plaintext.len() / 2;
+            let sent =
+                [sealed(from, 1, &plaintext[..half]), sealed(from, 2, &plaintext[half..])].concat();
             for part in sent.chunks(chunk) {
                 a.stream(&mut h.cx(), from, part);
             }
@@ -286,7 +290,7 @@ mod tests {
         for chunk in [1, 7, 4_096] {
             for secret in [TlsSecret::Master(MASTER), TlsSecret::KeyBlock(&block)] {
                 let (mut h, mut a) = start(SUITE);
-                assert!(a.steer(&mut h.cx(), InnerRequest::Decrypt(secret)));
+                assert!(a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(secret)));
                 change(&mut h, &mut a);
                 exchange(&mut h, &mut a, chunk);
                 let rows = h.rows("http");
@@ -304,13 +308,13 @@ mod tests {
             [TlsSecret::Master(&[4; 48]), TlsSecret::KeyBlock(&[1; 71]), TlsSecret::Master(b"")];
         for secret in wrong {
             let (mut h, mut a) = start(SUITE);
-            a.steer(&mut h.cx(), InnerRequest::Decrypt(secret));
+            a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(secret));
             change(&mut h, &mut a);
             exchange(&mut h, &mut a, 4_096);
             assert!(h.rows("http").is_empty(), "{secret:?}");
         }
         let (mut h, mut a) = start(0xc02f);
-        a.steer(&mut h.cx(), InnerRequest::Decrypt(TlsSecret::Master(MASTER)));
+        a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(TlsSecret::Master(MASTER)));
         change(&mut h, &mut a);
         exchange(&mut h, &mut a, 4_096);
         assert!(h.rows("http").is_empty());
@@ -321,7 +325,7 @@ mod tests {
         let (mut h, mut a) = start(SUITE);
         change(&mut h, &mut a);
         a.stream(&mut h.cx(), Dir::Resp, &sealed(Dir::Resp, 1, b"push"));
-        a.steer(&mut h.cx(), InnerRequest::Decrypt(TlsSecret::Master(MASTER)));
+        a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(TlsSecret::Master(MASTER)));
         exchange(&mut h, &mut a, 4_096);
         assert!(h.rows("http").is_empty());
     }
@@ -329,7 +333,7 @@ mod tests {
     #[test]
     fn a_changed_record_ends_the_decryption() {
         let (mut h, mut a) = start(SUITE);
-        a.steer(&mut h.cx(), InnerRequest::Decrypt(TlsSecret::Master(MASTER)));
+        a.handle_request(&mut h.cx(), ScriptRequest::Decrypt(TlsSecret::Master(MASTER)));
         change(&mut h, &mut a);
         let mut changed = sealed(Dir::Orig, 1, b"nothing");
         *changed.last_mut().unwrap() ^= 1;

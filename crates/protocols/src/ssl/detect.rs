@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak TLS and DTLS.
+//! Detection rules for TLS and DTLS.
 
 use crate::detect::Class;
 use crate::detect::TcpRule;
@@ -16,7 +16,7 @@ fn client(d: &[u8]) -> bool {
     matches!(d, [0x16, 3, 0..=3, _, _, 1, _, _, _, 3, 0..=3, ..])
 }
 
-/// A handshake record with a ServerHello, perhaps behind an alert; TLS 1.3's drafts included.
+/// A handshake record with a ServerHello, possibly after an alert; including drafts of TLS 1.3.
 fn server(d: &[u8]) -> bool {
     let d = match d {
         [0x15, 3, 0..=3, _, _, _, _, rest @ ..] => rest,

@@ -1,5 +1,5 @@
-//! DTLS 1.0, 1.2 and 1.3 (RFC 4347, 6347, 9147): records in datagrams, and handshake messages
-//! whose fragments come in any order.
+//! DTLS 1.0, 1.2 and 1.3 (RFC 4347, 6347, 9147): records in datagrams, and handshake messages whose
+//! fragments arrive in any order.
 
 use gannet_base::Dir;
 
@@ -12,36 +12,36 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// Longest handshake message that is put together from fragments.
+/// Maximum length of a handshake message that is reassembled from fragments, in bytes.
 const MAX_MESSAGE: usize = 100_000;
-/// Records that the fragments of one message may be spread over.
+/// Maximum distance between record numbers of fragments of one message.
 const WINDOW: u64 = 32;
-/// Parts of a message that are kept apart; then they are put together.
+/// Maximum number of parts that are stored separately; beyond it they are merged.
 const MAX_PARTS: usize = 64;
-/// Records of unknown version before the analyzer stops looking. Starts over with each record of a
-/// known version, once a client hello was seen.
+/// Number of records of unknown version after which parsing stops. The count restarts with each
+/// record of a known version after a client hello.
 const MAX_BAD_VERSIONS: u32 = 10;
-/// Records of unknown version that are reported as violations.
+/// Number of records of unknown version that are reported as violations.
 const MAX_REPORTED_VERSIONS: u32 = 1;
 
-/// A handshake message in the making.
+/// A handshake message that is being reassembled.
 #[derive(Debug, Default)]
 struct Fragments {
-    /// Number of the message among its side's; `None` before the first.
+    /// Message sequence number; `None` before the first message.
     message: Option<u16>,
-    /// Its length.
+    /// Length of the message, in bytes.
     len: usize,
-    /// The parts, as they came one after the other.
+    /// The parts, concatenated in the order of arrival.
     bytes: Vec<u8>,
-    /// Where in the message each begins, and its length.
+    /// Offset in the message and length of each part.
     parts: Vec<(usize, usize)>,
-    /// Least record number that carried a part.
+    /// Lowest record number of a part.
     first: u64,
-    /// Whether that part was the beginning.
+    /// Whether the record `first` contained the beginning of the message.
     first_seen: bool,
-    /// Number of the record that carried the end; 0 before it came.
+    /// Number of the record that contained the end; 0 before it was seen.
     last: u64,
-    /// Records seen: bit i for number `first + i`.
+    /// Bitmap of the records seen: bit i for number `first + i`.
     seen: u32,
 }
 
@@ -49,14 +49,14 @@ struct Fragments {
 #[derive(Clone, Copy, Debug)]
 struct Fragment<'a> {
     kind: u8,
-    /// Length of the whole message.
+    /// Length of the whole message, in bytes.
     len: usize,
     message: u16,
     offset: usize,
-    /// Length of the fragment, as it says itself.
+    /// Length of the fragment according to its header, in bytes.
     fragment_len: usize,
     data: &'a [u8],
-    /// Number of the record that carries it.
+    /// Number of the record that contains it.
     record: u64,
 }
 
@@ -66,23 +66,23 @@ pub struct Dtls {
     fragments: [Fragments; 2],
     bad_versions: u32,
     reported_versions: u32,
-    /// Nothing more will be learned.
-    idle: bool,
+    /// Parsing stopped.
+    is_stopped: bool,
 }
 
 impl Dtls {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             core: Core::new(Tag::Dtls),
             fragments: <[Fragments; 2]>::default(),
             bad_versions: 0,
             reported_versions: 0,
-            idle: false,
+            is_stopped: false,
         }
     }
 
-    /// All records of a datagram.
+    /// Parses all records of a datagram.
     fn records(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         let mut r = Reader::new(data);
         while !r.is_empty() {
@@ -116,24 +116,25 @@ impl Dtls {
         self.bad_versions += 1;
         if self.core.is_confirmed() {
             self.reported_versions = self.reported_versions.saturating_add(1);
-            let most = cx
+            let max = cx
                 .env
                 .setting("SSL::dtls_max_reported_version_errors", MAX_REPORTED_VERSIONS.into());
-            if u64::from(self.reported_versions) <= most {
+            if u64::from(self.reported_versions) <= max {
                 let reason = format!(
                     "Invalid version in DTLS connection. Packet reported version: {version}"
                 );
                 self.core.violation(cx, &reason);
             }
         }
-        let most = cx.env.setting("SSL::dtls_max_version_errors", MAX_BAD_VERSIONS.into());
-        if u64::from(self.bad_versions) > most {
-            self.core.skip = true;
+        let max = cx.env.setting("SSL::dtls_max_version_errors", MAX_BAD_VERSIONS.into());
+        if u64::from(self.bad_versions) > max {
+            self.core.is_stopped = true;
         }
         false
     }
 
-    /// An encrypted record of DTLS 1.3 (RFC 9147 section 4). It takes the rest of the datagram.
+    /// Parses an encrypted record of DTLS 1.3 (RFC 9147 section 4), which takes the rest of the
+    /// datagram.
     fn unified_record(
         &mut self,
         cx: &mut Context<'_>,
@@ -143,7 +144,7 @@ impl Dtls {
     ) -> Result<(), Malformed> {
         let (has_id, long_number, has_length) =
             (flags & 0x10 != 0, flags & 0x08 != 0, flags & 0x04 != 0);
-        // The length of a connection id is not in the record.
+        // The record does not contain the length of a connection id.
         if !has_id {
             r.take(1 + usize::from(long_number), "UnifiedRecord:sequence_number")?;
             if has_length {
@@ -177,7 +178,7 @@ impl Dtls {
                 }
                 content::HANDSHAKE => {
                     self.handshake(cx, from, number, data)?;
-                    self.core.clear(cx, from);
+                    self.core.report_plaintext(cx, from);
                     return Ok(());
                 }
                 kind => return self.core.plaintext(cx, from, kind, data),
@@ -211,15 +212,15 @@ impl Dtls {
         match self.fragments[from.index()].add(fragment) {
             Ok(false) => {}
             Ok(true) => {
-                let whole = self.fragments[from.index()].whole();
-                self.forward(cx, from, fragment.kind, fragment.len, &whole);
+                let message_bytes = self.fragments[from.index()].message_bytes();
+                self.forward(cx, from, fragment.kind, fragment.len, &message_bytes);
             }
             Err(reason) => self.core.violation(cx, &reason),
         }
         Ok(())
     }
 
-    /// Passes a message on with a TLS header, which has no fragment fields.
+    /// Passes a message on with a TLS header, which lacks the fragment fields.
     fn forward(&mut self, cx: &mut Context<'_>, from: Dir, kind: u8, len: usize, data: &[u8]) {
         let [_, a, b, c] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
         self.core.handshake_parts(cx, from, [kind, a, b, c], data);
@@ -227,10 +228,10 @@ impl Dtls {
 }
 
 impl Fragments {
-    /// Adds a part; `Ok(true)` when the message is whole with it.
+    /// Adds a part; returns whether the message is complete.
     ///
     /// # Errors
-    /// Adds a part; returns its fault.
+    /// If the part is invalid.
     fn add(&mut self, part: Fragment<'_>) -> Result<bool, String> {
         if part.len > MAX_MESSAGE {
             return Err(format!("DTLS record length {} larger than allowed maximum.", part.len));
@@ -274,7 +275,7 @@ impl Fragments {
             return Err("DTLS handshake fragment trying to write past end of buffer".into());
         }
         if self.parts.len() >= MAX_PARTS || self.bytes.len() > 2 * MAX_MESSAGE {
-            self.bytes = self.whole();
+            self.bytes = self.message_bytes();
             self.parts.clear();
             self.parts.push((0, self.len));
         }
@@ -294,35 +295,36 @@ impl Fragments {
             );
         }
         let all = (1_u32 << (spread + 1)) - 1;
-        // Memory for the message grows with received data, not with the claimed length.
+        // Memory for the message grows with the received data, not with the length field.
         Ok(self.seen & all == all && self.bytes.len() >= self.len)
     }
 
-    /// The message. Of parts that overlap the later one counts.
-    fn whole(&self) -> Vec<u8> {
-        let mut whole = vec![0; self.len];
+    /// The message. Where parts overlap, the later one is used.
+    fn message_bytes(&self) -> Vec<u8> {
+        let mut message_bytes = vec![0; self.len];
         let mut rest = &self.bytes[..];
         for &(offset, len) in &self.parts {
             let (part, after) = rest.split_at(len);
-            whole[offset..offset + len].copy_from_slice(part);
+            message_bytes[offset..offset + len].copy_from_slice(part);
             rest = after;
         }
-        whole
+        message_bytes
     }
 }
 
 impl Analyze for Dtls {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        // STUN (RFC 5389) shares the port with DTLS where media is set up; its magic cookie.
+        // STUN (RFC 5389), recognized by its magic cookie, shares the port with DTLS in media
+        // sessions.
         let stun = data.len() > 20 && data[4..8] == [0x21, 0x12, 0xa4, 0x42];
-        if self.idle || stun {
+        if self.is_stopped || stun {
             return;
         }
         if let Err(e) = self.records(cx, from, data) {
             self.core.violation(cx, &e.to_string());
         }
-        if self.core.skip || self.core.is_done(cx) {
-            self.idle = true;
+        if self.core.is_stopped || self.core.is_done(cx) {
+            self.is_stopped = true;
             self.fragments = <[Fragments; 2]>::default();
             cx.done(Tag::Dtls);
         }
@@ -402,8 +404,8 @@ mod tests {
     fn a_message_behind_a_broken_one() {
         let hello = client_hello(0xfefd, &[], &[]);
         let mut first = part(1, 0, &hello, 0..hello.len());
-        // Two bytes of the extensions' length and what follows arrive with the next message: there
-        // is no such extension.
+        // Two bytes of the extensions' length and the following data arrive with the next message,
+        // which makes an unknown extension.
         first[3] += 2;
         first[11] += 2;
         let again = message(1, &hello);
@@ -433,7 +435,7 @@ mod tests {
         // Both ends have arrived, but not the middle.
         assert_eq!(f.add(Fragment { record: 6, ..far(1, 0) }), Ok(false));
         assert!(f.bytes.capacity() < 100);
-        // Records that go back all the time are never seen twice.
+        // Records with decreasing numbers are never seen twice.
         for i in 0..10_000 {
             f.add(Fragment { record: 1_000_000 - 31 * i, ..far(2, 5) }).unwrap();
             assert!(f.parts.len() <= MAX_PARTS);
@@ -482,7 +484,7 @@ mod tests {
         let mut h = Harness::new(Proto::Udp, 443);
         let mut a = Dtls::new(&mut h.cx());
         for i in 0..12 {
-            assert_eq!(a.idle, i > 10);
+            assert_eq!(a.is_stopped, i > 10);
             a.datagram(&mut h.cx(), Dir::Orig, &[0x16; 30], 30);
         }
         assert!(!h.violated(Tag::Dtls));
@@ -498,7 +500,7 @@ mod tests {
             let mut f = Fragments::default();
             let body = [7; 60];
             for (record, len, offset, n) in parts {
-                let whole = f.add(Fragment {
+                let message_bytes = f.add(Fragment {
                     kind: 1,
                     len,
                     message: 0,
@@ -507,7 +509,7 @@ mod tests {
                     data: &body[..n],
                     record: record.into(),
                 });
-                proptest::prop_assert!(whole != Ok(true) || f.whole().len() == len);
+                proptest::prop_assert!(message_bytes != Ok(true) || f.message_bytes().len() == len);
             }
         }
     }

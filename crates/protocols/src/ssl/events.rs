@@ -14,7 +14,7 @@ use super::fingerprint::Carrier;
 use super::message::ServerHello;
 
 gannet_event::record! {
-    /// A signature algorithm, as TLS 1.2 writes one (RFC 5246 section 7.4.1.4.1).
+    /// A signature algorithm as in TLS 1.2 (RFC 5246 section 7.4.1.4.1).
     #[derive(Clone, Copy, Debug)]
     pub struct SignatureAndHash = "SSL::SignatureAndHashAlgorithm" {
         /// Hash algorithm.
@@ -28,9 +28,9 @@ gannet_event::record! {
     /// A pre-shared key that a client offers (RFC 8446 section 4.2.11).
     #[derive(Clone, Copy, Debug)]
     pub struct PskIdentity<'a> = "SSL::PSKIdentity" {
-        /// Label of the key.
+        /// Identity of the key.
         identity: &'a [u8] = "identity",
-        /// Age of the key, obfuscated.
+        /// Obfuscated age of the key.
         age: u32 = "obfuscated_ticket_age",
     }
 }
@@ -38,9 +38,9 @@ gannet_event::record! {
 /// Cipher suites that a client offers.
 #[derive(Clone, Copy, Debug)]
 pub enum Suites<'a> {
-    /// Numbers of two bytes.
+    /// Two bytes per suite.
     Tls(&'a [u8]),
-    /// Numbers of three bytes.
+    /// Three bytes per suite.
     Ssl2(&'a [u8]),
 }
 
@@ -59,7 +59,7 @@ impl Arg for Suites<'_> {
     }
 }
 
-/// Numbers of one byte.
+/// One-byte numbers, encoded as a vector of counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Octets<'a>(pub(super) &'a [u8]);
 
@@ -71,12 +71,12 @@ impl Arg for Octets<'_> {
     }
 }
 
-/// Numbers of a client's list, or the one that a server chose.
+/// Numbers that a client offers, or the one that a server chose.
 #[derive(Clone, Debug)]
 pub enum Numbers {
-    /// The choice.
+    /// The chosen one.
     One(u16),
-    /// The list.
+    /// The offered ones.
     Many(Vec<u16>),
 }
 
@@ -111,7 +111,7 @@ impl Arg for Hosts<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Protocols<'a> {
     pub(super) first: Option<&'a [u8]>,
-    /// The extension, which is sound.
+    /// Content of the extension, which was checked.
     pub(super) data: &'a [u8],
 }
 
@@ -123,7 +123,8 @@ impl Arg for Protocols<'_> {
     }
 }
 
-/// The description of an alert. An error of SSL 2.0 has two bytes, of which events show the second.
+/// The description of an alert. An error of SSL 2.0 has two bytes, of which events contain the
+/// second.
 #[derive(Clone, Copy, Debug)]
 pub struct AlertCode(pub(super) u16);
 
@@ -148,7 +149,7 @@ impl Arg for Carrier {
     }
 }
 
-/// A server's hello: what was read, and its bytes.
+/// A ServerHello: its parsed fields, and its body.
 #[derive(Clone, Copy, Debug)]
 pub struct HelloRead<'a> {
     pub(super) hello: &'a ServerHello<'a>,
@@ -163,7 +164,7 @@ impl Arg for HelloRead<'_> {
     }
 }
 
-/// A certificate that was read.
+/// A parsed certificate.
 #[derive(Clone, Copy, Debug)]
 pub struct CertificateRef<'a>(pub(super) &'a Arc<Certificate>);
 
@@ -175,7 +176,7 @@ impl Arg for CertificateRef<'_> {
     }
 }
 
-/// Declares events that have the connection and the sender first.
+/// Declares events that begin with the connection and the sender.
 macro_rules! tls_events {
     ($(
         $(#[doc = $doc:literal])*
@@ -184,13 +185,13 @@ macro_rules! tls_events {
         gannet_event::events! {
             crate::events::module_of(crate::Tag::Ssl);
 
-            /// Both sides have changed to encryption, or resumed a session that has.
+            /// Both sides have switched to encryption, or resumed an encrypted session.
             pub struct Established = "ssl_established" {
                 /// The connection.
                 c: Connection = "c",
             }
 
-            /// The client turns out to be the responder of the connection.
+            /// The client is the responder of the connection.
             pub struct Flipped = "ssl_connection_flipped" {
                 /// The connection.
                 c: Connection = "c",
@@ -204,11 +205,11 @@ macro_rules! tls_events {
                 version: u16 = "version",
                 /// Version in the header of its record.
                 record_version: u16 = "record_version",
-                /// The client's clock, if the first random bytes are that.
+                /// The client's clock, if the first random bytes are a timestamp.
                 possible_ts: Time = "possible_ts",
-                /// Random bytes behind those.
+                /// The other random bytes.
                 client_random: &'a [u8] = "client_random",
-                /// Session to resume, filled up to 32 bytes with zeros.
+                /// Session to resume, padded with zeros to 32 bytes.
                 session_id: [u8; 32] = "session_id",
                 /// Cipher suites that the client offers.
                 ciphers: Suites<'a> = "ciphers",
@@ -216,7 +217,7 @@ macro_rules! tls_events {
                 comp_methods: Octets<'a> = "comp_methods",
             }
 
-            /// A server answers a client's hello.
+            /// A server replies to a client's hello.
             pub struct ServerHelloSeen<'a> = "ssl_server_hello" {
                 /// The connection.
                 c: Connection = "c",
@@ -224,11 +225,11 @@ macro_rules! tls_events {
                 version: u16 = "version",
                 /// Version in the header of its record.
                 record_version: u16 = "record_version",
-                /// The server's clock, if the first random bytes are that.
+                /// The server's clock, if the first random bytes are a timestamp.
                 possible_ts: Time = "possible_ts",
-                /// Random bytes, those of the clock among them.
+                /// Random bytes, including those of the timestamp.
                 server_random: &'a [u8] = "server_random",
-                /// Session that is resumed or begun, filled up to 32 bytes with zeros.
+                /// Session that is resumed or started, padded with zeros to 32 bytes.
                 session_id: [u8; 32] = "session_id",
                 /// Chosen cipher suite.
                 cipher: u32 = "cipher",
@@ -292,38 +293,38 @@ macro_rules! tls_events {
                 point: &'a [u8] = "point",
             }
 
-            /// A server gives the client a ticket to resume the session with (RFC 5077).
+            /// A server sends a ticket for resuming the session (RFC 5077).
             pub struct SessionTicket<'a> = "ssl_session_ticket_handshake", opt_in {
                 /// The connection.
                 c: Connection = "c",
-                /// Seconds for which it is valid.
+                /// Lifetime in seconds.
                 ticket_lifetime_hint: u32 = "ticket_lifetime_hint",
-                /// Ticket.
+                /// The ticket.
                 ticket: &'a [u8] = "ticket",
             }
 
-            /// A certificate came by, in TLS or in another protocol.
+            /// A certificate was seen, in TLS or another protocol.
             pub struct X509Seen<'a> = "gannet::x509_seen", opt_in {
                 /// The connection.
                 c: Connection = "c",
                 /// Whether the client sent it.
                 is_client: bool = "is_client",
-                /// Whether it is its sender's own: the first of its chain.
+                /// Whether it is the first certificate of its chain, that of the sender.
                 is_host: bool = "is_host",
-                /// Its fingerprint.
+                /// The certificate, by its fingerprint.
                 certificate: CertificateRef<'a> = "fingerprint",
-                /// The fingerprint in bytes.
+                /// The fingerprint in binary form.
                 digest: [u8; 32] = "digest",
             }
 
-            /// The analyzer recognises the protocol.
+            /// The analyzer confirmed the protocol.
             pub struct Recognized = "gannet::ssl_recognized", opt_in {
                 /// The connection.
                 c: Connection = "c",
             }
 
-            /// The bytes of a session that lacks none are not the protocol.
-            pub struct Broken = "gannet::ssl_broken", opt_in {
+            /// A session without missing bytes violated the protocol.
+            pub struct Violated = "gannet::ssl_broken", opt_in {
                 /// The connection.
                 c: Connection = "c",
             }
@@ -409,13 +410,13 @@ tls_events! {
     OfferedPsksSeen<'a> = "ssl_extension_pre_shared_key_client_hello", opt_in {
         /// Keys.
         identities: Vec<PskIdentity<'a>> = "identities",
-        /// Proofs that the client has the keys.
+        /// Binders: proofs that the client has the keys.
         binders: Vec<&'a [u8]> = "binders",
     }
 
     /// The pre-shared key that a server chose (RFC 8446 section 4.2.11).
     SelectedPskSeen = "ssl_extension_pre_shared_key_server_hello", opt_in {
-        /// Its position in the client's list.
+        /// Index in the client's list.
         selected_identity: u16 = "selected_identity",
     }
 
@@ -425,27 +426,27 @@ tls_events! {
         cid: &'a [u8] = "cid",
     }
 
-    /// An encrypted hello of a client (RFC 9849).
+    /// An encrypted client hello (RFC 9849).
     EncryptedClientHelloSeen<'a> = "ssl_extension_encrypted_client_hello", opt_in {
-        /// Function that derives keys.
+        /// Key derivation function.
         kdf_id: u16 = "kdf_id",
-        /// Cipher.
+        /// AEAD algorithm.
         aead_id: u16 = "aead_id",
-        /// Configuration of the server's key.
+        /// Identifier of the server's key configuration.
         config_id: u64 = "config_id",
         /// Encapsulated key.
         enc: &'a [u8] = "enc",
-        /// Length of the encrypted hello.
+        /// Length of the encrypted hello, in bytes.
         payload_length: u64 = "payload_length",
     }
 
-    /// A promise of a log of certificates (RFC 6962 section 3.3).
+    /// A signed certificate timestamp of a certificate log (RFC 6962 section 3.3).
     TimestampSeen<'a> = "ssl_extension_signed_certificate_timestamp", opt_in {
         /// Version.
         version: u64 = "version",
         /// Identifier of the log.
         logid: &'a [u8] = "logid",
-        /// Time of the promise: milliseconds since 1970.
+        /// Time of the signature, in milliseconds since 1970.
         timestamp: u64 = "timestamp",
         /// Algorithm of the signature.
         algorithm: SignatureAndHash = "signature_and_hashalgorithm",
@@ -453,9 +454,9 @@ tls_events! {
         signature: &'a [u8] = "signature",
     }
 
-    /// A server asks for a certificate of the client (RFC 5246 section 7.4.4).
+    /// A server requests a certificate of the client (RFC 5246 section 7.4.4).
     CertificateRequested<'a> = "ssl_certificate_request", opt_in {
-        /// Kinds of certificates.
+        /// Types of certificates.
         certificate_types: Vec<u16> = "certificate_types",
         /// Signature algorithms.
         algorithms: Vec<SignatureAndHash> = "supported_signature_algorithms",
@@ -469,11 +470,11 @@ tls_events! {
         response: &'a [u8] = "response",
     }
 
-    /// An encrypted record was read.
+    /// An encrypted record.
     EncryptedData = "ssl_encrypted_data", opt_in {
         /// Version in its header.
         record_version: u16 = "record_version",
-        /// Type of its content, as its header states it.
+        /// Content type according to the header.
         content_type: u16 = "content_type",
         /// Length of its content.
         length: u64 = "length",
@@ -485,7 +486,7 @@ tls_events! {
         length: u64 = "length",
     }
 
-    /// A handshake message was read.
+    /// A handshake message.
     HandshakeMessage = "ssl_handshake_message" {
         /// Type.
         msg_type: u64 = "msg_type",
@@ -493,7 +494,7 @@ tls_events! {
         length: u64 = "length",
     }
 
-    /// A record in clear text was read.
+    /// A record in clear text.
     PlaintextData = "ssl_plaintext_data" {
         /// Version in its header.
         record_version: u16 = "record_version",
@@ -503,7 +504,7 @@ tls_events! {
         length: u64 = "length",
     }
 
-    /// A side announces that it changes to encryption.
+    /// A side announces the switch to encryption.
     ChangeCipherSpec = "ssl_change_cipher_spec" {}
 
     /// An alert in clear text.
@@ -520,37 +521,37 @@ tls_events! {
         length: u64 = "length",
         /// Type: 1 request, 2 response.
         heartbeat_type: u64 = "heartbeat_type",
-        /// Length of the payload as the message claims it.
+        /// Length of the payload as announced in the message.
         payload_length: u16 = "payload_length",
         /// Payload and padding.
         payload: &'a [u8] = "payload",
     }
 
-    /// The body of a client's hello is about to be read.
+    /// The body of a client's hello, before it is parsed.
     ClientHelloBody<'a> = "gannet::ssl_client_hello_body", opt_in {
-        /// How it came: `tcp`, `quic` or `dtls`.
+        /// Transport: `tcp`, `quic` or `dtls`.
         carrier: Carrier = "carrier",
         /// The message without its header.
         body: &'a [u8] = "body",
     }
 
-    /// The body of a server's hello was read, up to its extensions.
+    /// The body of a server's hello, after it was parsed up to its extensions.
     ServerHelloBody<'a> = "gannet::ssl_server_hello_body", opt_in {
         /// The message without its header.
         hello: HelloRead<'a> = "body",
     }
 
-    /// A hello of SSL 2.0, which is no handshake message, was read.
+    /// A hello of SSL 2.0, which is not a handshake message.
     Ssl2Hello = "gannet::ssl2_hello", opt_in {}
 
     /// A certificate of a side's chain.
     ChainCertificate<'a> = "gannet::ssl_certificate", opt_in {
-        /// It, if it can be read: its fingerprint.
+        /// The certificate, by its fingerprint; unset if it cannot be parsed.
         certificate: Option<CertificateRef<'a>> = "fingerprint",
     }
 }
 
-/// The clock that the first of 32 random bytes may be, and those behind it.
+/// Splits 32 random bytes into a possible timestamp and the others.
 pub(super) fn clock(random: &[u8]) -> (Time, &[u8]) {
     match random.split_first_chunk() {
         Some((clock, rest)) => (Time::from_secs(i64::from(u32::from_be_bytes(*clock))), rest),
@@ -558,12 +559,12 @@ pub(super) fn clock(random: &[u8]) -> (Time, &[u8]) {
     }
 }
 
-/// Numbers of two bytes.
+/// Decodes two-byte numbers.
 pub(super) fn words(bytes: &[u8]) -> Vec<u16> {
     bytes.as_chunks::<2>().0.iter().map(|word| u16::from_be_bytes(*word)).collect()
 }
 
-/// Numbers of one byte.
+/// Decodes one-byte numbers.
 pub(super) fn octets(bytes: &[u8]) -> Vec<u16> {
     bytes.iter().copied().map(u16::from).collect()
 }

@@ -1,11 +1,11 @@
-//! Extensions of the hellos: bytes in, borrowed values out.
+//! Parses extensions of hellos, without state.
 
 use super::message::Malformed;
 use super::message::Reader;
-use super::message::even;
+use super::message::check_numbers;
 use super::message::signature_algorithms;
 
-/// Extension types that say something (IANA "TLS ExtensionType Values").
+/// Extension types that are parsed (IANA "TLS ExtensionType Values").
 pub mod ty {
     #![allow(missing_docs)] // the registry's names
     pub const SERVER_NAME: u16 = 0;
@@ -25,10 +25,10 @@ pub mod ty {
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 65037;
 }
 
-/// One extension: its type and contents.
+/// Reads the next extension: its type and content.
 ///
 /// # Errors
-/// When it reaches beyond the message.
+/// If it exceeds the message.
 pub fn next<'a>(r: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
     r.nested(|r| {
         r.need(4, "SSLExtension:data_len")?;
@@ -43,15 +43,15 @@ pub fn next<'a>(r: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
 pub struct ServerNames<'a> {
     /// Host names.
     pub hosts: Vec<&'a [u8]>,
-    /// Name types that are no host names.
+    /// Name types other than host names.
     pub unknown: Vec<u8>,
 }
 
 impl<'a> ServerNames<'a> {
-    /// Reads an extension's content.
+    /// Parses an extension's content.
     ///
     /// # Errors
-    /// When a name reaches beyond it.
+    /// If a name exceeds it.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
         let mut list = Reader::new(data).vector16("ServerNameExt:length", "ServerNameExt")?;
         let mut names = Self::default();
@@ -73,10 +73,10 @@ impl<'a> ServerNames<'a> {
     }
 }
 
-/// First name of an ALPN extension (RFC 7301 section 3.1); all of them must be whole.
+/// First name of an ALPN extension (RFC 7301 section 3.1); all names must be complete.
 ///
 /// # Errors
-/// When a name reaches beyond the extension.
+/// If a name exceeds the extension.
 pub fn alpn(data: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let mut first = None;
     each_alpn_name(data, |name| {
@@ -88,29 +88,29 @@ pub fn alpn(data: &[u8]) -> Result<Option<&[u8]>, Malformed> {
 /// All names of an ALPN extension.
 ///
 /// # Errors
-/// When a name reaches beyond the extension.
+/// If a name exceeds the extension.
 pub fn alpn_names(data: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     let mut names = Vec::new();
     each_alpn_name(data, |name| names.push(name))?;
     Ok(names)
 }
 
-fn each_alpn_name<'a>(data: &'a [u8], mut tell: impl FnMut(&'a [u8])) -> Result<(), Malformed> {
+fn each_alpn_name<'a>(data: &'a [u8], mut visit: impl FnMut(&'a [u8])) -> Result<(), Malformed> {
     let mut list = Reader::new(data).vector16(
         "ApplicationLayerProtocolNegotiationExtension:length",
         "ApplicationLayerProtocolNegotiationExtension",
     )?;
     while !list.is_empty() {
         let name = list.nested(|r| r.vector8("ProtocolName:length", "ProtocolName:name"))?;
-        tell(name.rest());
+        visit(name.rest());
     }
     Ok(())
 }
 
-/// The group that a server's key share names (RFC 8446 section 4.2.8).
+/// The group in a server's key share (RFC 8446 section 4.2.8).
 ///
 /// # Errors
-/// When the share is cut short.
+/// If the share is truncated.
 pub fn server_key_share(data: &[u8]) -> Result<u16, Malformed> {
     let mut r = Reader::new(data);
     if data.len() == 2 {
@@ -122,7 +122,7 @@ pub fn server_key_share(data: &[u8]) -> Result<u16, Malformed> {
 /// The groups of a client's key shares (RFC 8446 section 4.2.8).
 ///
 /// # Errors
-/// When a share is cut short.
+/// If a share is truncated.
 pub fn client_key_shares(data: &[u8]) -> Result<Vec<u16>, Malformed> {
     let mut list =
         Reader::new(data).vector16("ClientHelloKeyShare:length", "ClientHelloKeyShare")?;
@@ -141,10 +141,10 @@ fn key_share_entry(r: &mut Reader<'_>) -> Result<u16, Malformed> {
     Ok(group)
 }
 
-/// Makes sure that an extension without consequences holds together, as a whole message must.
+/// Checks an extension whose content is not used: the whole message must be valid.
 ///
 /// # Errors
-/// When a field reaches beyond its list.
+/// If a field exceeds its list.
 pub fn check(kind: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
     let mut r = Reader::new(data);
     match kind {
@@ -159,7 +159,7 @@ pub fn check(kind: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
         ty::SIGNATURE_ALGORITHMS | ty::SIGNATURE_ALGORITHMS_CERT => signature_algorithms(&mut r)?,
         ty::SUPPORTED_VERSIONS if client => {
             let list = r.vector8("SupportedVersions:length", "SupportedVersions")?;
-            even(list, 1, "SupportedVersions:versions__elem")?;
+            check_numbers(list, 1, "SupportedVersions:versions__elem")?;
         }
         ty::PSK_KEY_EXCHANGE_MODES => {
             r.vector8("PSKKeyExchangeModes:length", "PSKKeyExchangeModes")?;
@@ -186,7 +186,7 @@ pub fn check(kind: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
                 list.nested(timestamp)?;
             }
         }
-        // Only the outer form says more.
+        // Only the outer form has further fields.
         ty::ENCRYPTED_CLIENT_HELLO if r.u8("EncryptedClientHelloSwitch:tpe")? == 0 => {
             r.nested(|r| {
                 r.need(7, "EncryptedClientHello:enc_length")?;
@@ -200,7 +200,7 @@ pub fn check(kind: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Pre-shared keys that a client offers (RFC 8446 section 4.2.11).
+/// Checks the pre-shared keys that a client offers (RFC 8446 section 4.2.11).
 fn offered_psks(r: &mut Reader<'_>) -> Result<(), Malformed> {
     let mut identities =
         r.nested(|r| r.vector16("PSKIdentitiesList:length", "PSKIdentitiesList"))?;
@@ -217,13 +217,13 @@ fn offered_psks(r: &mut Reader<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// A signed certificate timestamp (RFC 6962 section 3.2), behind its length.
+/// Checks a signed certificate timestamp (RFC 6962 section 3.2), after its length.
 fn timestamp(r: &mut Reader<'_>) -> Result<(), Malformed> {
     const SIGNATURE: &str = "SignedCertificateTimestamp:digitally_signed_signature_length";
     const EXTENSIONS: &str = "SignedCertificateTimestamp:extensions_length";
     r.need(3, "SignedCertificateTimestamp:version")?;
     let n = r.u16("SignedCertificateTimestamp:version")?;
-    let mut r = r.within(n.into(), "SignedCertificateTimestamp")?;
+    let mut r = r.limited_to(n.into(), "SignedCertificateTimestamp")?;
     r.take(33, "SignedCertificateTimestamp:logid")?;
     r.need(10, EXTENSIONS)?;
     r.take(8, EXTENSIONS)?;
@@ -294,7 +294,7 @@ mod tests {
         ) {
             for client in [false, true] {
                 if let Err(e) = check(kind, &data, client) {
-                    // Elements of the list of curves have two bytes, all others one.
+                    // Elements of the curve list have two bytes, all others one.
                     let width = if e.field.starts_with("EllipticCurves:") { 2 } else { 1 };
                     proptest::prop_assert!(e.need * width > e.have);
                 }

@@ -1,9 +1,9 @@
-//! Fingerprints of hellos: the offers and choices of a TLS library, as a short text.
+//! Fingerprints of hellos: short texts that identify a TLS library by what it offers or chooses.
 //!
-//! JA3 and JA3S (Salesforce, BSD licence) are the MD5 of the numbers in a hello; JA4 (FoxIO, the TLS
-//! client's, BSD licence; no other of its family is) is made of a readable part and two hashes over
-//! sorted lists. All leave out the values that clients make up to keep servers tolerant (GREASE,
-//! RFC 8701).
+//! JA3 and JA3S (Salesforce, BSD license) are the MD5 of the numbers in a hello; JA4 (FoxIO, BSD
+//! license for the TLS client fingerprint, unlike others of its family) consists of a readable part
+//! and two hashes over sorted lists. All omit the random values with which clients test the
+//! tolerance of servers (GREASE, RFC 8701).
 
 use md5::Digest;
 use md5::Md5;
@@ -16,7 +16,7 @@ use super::message::Reader;
 use super::message::ServerHello;
 use super::names;
 
-/// How a hello came: the first letter of a JA4.
+/// Transport of a hello: the first letter of a JA4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// TLS over TCP.
@@ -27,7 +27,7 @@ pub enum Carrier {
     Dtls,
 }
 
-/// The parts of a client's hello that its fingerprints use.
+/// Fields of a client's hello that its fingerprints use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     version: u16,
@@ -36,7 +36,7 @@ pub struct Client {
     groups: Vec<u16>,
     points: Vec<u8>,
     signatures: Vec<u16>,
-    /// Highest of those in supported_versions.
+    /// Highest version in supported_versions.
     highest: Option<u16>,
     alpn: Option<Vec<u8>>,
 }
@@ -45,17 +45,17 @@ fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
 
-/// All 16-bit numbers of a list but the made-up ones.
+/// All 16-bit numbers of a list except GREASE values.
 fn words(list: &[u8]) -> Vec<u16> {
     let words = list.chunks_exact(2).map(|b| u16::from_be_bytes([b[0], b[1]]));
     words.filter(|w| !is_grease(*w)).collect()
 }
 
 impl Client {
-    /// Reads a hello's body.
+    /// Parses a hello's body.
     ///
     /// # Errors
-    /// When it is cut short.
+    /// If it is truncated.
     pub fn parse(body: &[u8], dtls: bool) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let version = r.u16("ClientHello:client_version")?;
@@ -90,7 +90,7 @@ impl Client {
             ty::SUPPORTED_GROUPS => self.groups = words(list16()),
             ty::EC_POINT_FORMATS => self.points = list8().to_vec(),
             ty::SIGNATURE_ALGORITHMS => self.signatures = words(list16()),
-            // Versions of DTLS count down.
+            // Version numbers of DTLS decrease.
             ty::SUPPORTED_VERSIONS => {
                 self.highest = words(list8())
                     .into_iter()
@@ -109,7 +109,7 @@ impl Client {
     pub fn ja3(&self) -> String {
         let points: Vec<_> = self.points.iter().map(|p| u16::from(*p)).collect();
         let lists = [&self.ciphers, &self.extensions, &self.groups, &points];
-        md5_of(self.version, &lists.map(|l| dashed(l)).join(","))
+        md5_of(self.version, &lists.map(|l| join_with_dashes(l)).join(","))
     }
 
     /// The JA4.
@@ -133,7 +133,7 @@ impl Client {
         };
         let sni = if self.extensions.contains(&ty::SERVER_NAME) { 'd' } else { 'i' };
         let (ciphers, extensions) = (self.ciphers.len().min(99), self.extensions.len().min(99));
-        let alpn = ends(self.alpn.as_deref().unwrap_or_default());
+        let alpn = first_and_last(self.alpn.as_deref().unwrap_or_default());
         let mut shown = self.extensions.clone();
         shown.retain(|e| !matches!(*e, ty::SERVER_NAME | ty::ALPN));
         let mut tail = sorted(&shown);
@@ -153,7 +153,7 @@ pub fn ja3s(hello: &ServerHello<'_>) -> String {
     while let Ok((ty, _)) = extension::next(&mut rest) {
         extensions.push(ty);
     }
-    md5_of(hello.version, &format!("{},{}", hello.cipher, dashed(&extensions)))
+    md5_of(hello.version, &format!("{},{}", hello.cipher, join_with_dashes(&extensions)))
 }
 
 fn md5_of(version: u16, rest: &str) -> String {
@@ -161,7 +161,7 @@ fn md5_of(version: u16, rest: &str) -> String {
     sum.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn dashed(list: &[u16]) -> String {
+fn join_with_dashes(list: &[u16]) -> String {
     list.iter().map(u16::to_string).collect::<Vec<_>>().join("-")
 }
 
@@ -175,7 +175,7 @@ fn sorted(list: &[u16]) -> String {
     hex(&list)
 }
 
-/// Twelve digits of a hash; zeros for nothing.
+/// The first twelve digits of a hash; zeros if there is nothing to hash.
 fn digest(text: &str, nothing: bool) -> String {
     if nothing {
         return "0".repeat(12);
@@ -183,8 +183,9 @@ fn digest(text: &str, nothing: bool) -> String {
     Sha256::digest(text).iter().take(6).map(|b| format!("{b:02x}")).collect()
 }
 
-/// The first and the last letter of a protocol's name; of their digits where they are none.
-fn ends(name: &[u8]) -> String {
+/// First and last character of a protocol's name, or of its hexadecimal digits if it is not
+/// alphanumeric.
+fn first_and_last(name: &[u8]) -> String {
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return "00".into() };
     if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
         return [char::from(*first), char::from(*last)].iter().collect();
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(client.ja4(Carrier::Tcp), "t13d1516h2_8daaf6152771_e5627efa2ab1");
         let none = Client { version: 0x0301, ..Client::default() };
         assert_eq!(none.ja4(Carrier::Dtls), "d10i000000_000000000000_000000000000");
-        // A name alone is nothing to hash.
+        // A hello with only a server_name has no extensions to hash.
         let named = Client { version: 0x0301, extensions: vec![0], ..Client::default() };
         assert_eq!(named.ja4(Carrier::Tcp), "t10d000100_000000000000_000000000000");
     }
@@ -287,9 +288,9 @@ mod tests {
 
     #[test]
     fn names_that_are_no_words() {
-        assert_eq!(ends(b"http/1.1"), "h1");
-        assert_eq!(ends(b"\xab\xcd"), "ad");
-        assert_eq!(ends(b""), "00");
+        assert_eq!(first_and_last(b"http/1.1"), "h1");
+        assert_eq!(first_and_last(b"\xab\xcd"), "ad");
+        assert_eq!(first_and_last(b""), "00");
     }
 
     proptest::proptest! {

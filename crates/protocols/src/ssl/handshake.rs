@@ -1,5 +1,5 @@
-//! The handshake protocol (RFC 5246 section 7.4, RFC 8446 section 4): messages that span records,
-//! and their contents.
+//! The handshake protocol (RFC 5246 section 7.4, RFC 8446 section 4): reassembles messages that
+//! span records, and reports their contents.
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -24,50 +24,50 @@ use super::raise;
 use super::raise::algorithm;
 use super::record::Core;
 use super::role::Role;
-use super::seen::seen;
+use super::seen::report_certificate;
 use crate::Context;
 use crate::support::BINPAC;
 
-/// Bytes that are kept of a message that is not whole. Its length field could ask for 16 MB.
+/// Maximum number of stored bytes of an incomplete message. Its length field could announce 16 MB.
 const MAX_MESSAGE: usize = 10 << 20;
 
 impl Core {
-    /// Bytes of the handshake protocol: any cut of any number of messages. Says whether they could
-    /// be read.
+    /// Delivers bytes of the handshake protocol, which may contain any number of messages, also
+    /// incomplete ones. Returns whether they are valid.
     pub(super) fn handshake(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> bool {
-        let mut held = std::mem::take(&mut self.handshake.partial[from.index()]);
-        let read = if held.is_empty() {
+        let mut buffered = std::mem::take(&mut self.handshake.partial[from.index()]);
+        let read = if buffered.is_empty() {
             let read = self.messages(cx, from, data);
             if let Ok(used) = read {
-                held.extend_from_slice(&data[used..]);
+                buffered.extend_from_slice(&data[used..]);
             }
             read
         } else {
-            held.extend_from_slice(data);
-            let read = self.messages(cx, from, &held);
+            buffered.extend_from_slice(data);
+            let read = self.messages(cx, from, &buffered);
             if let Ok(used) = read {
-                held.drain(..used);
+                buffered.drain(..used);
             }
             read
         };
         let broken = match read {
-            Ok(_) if held.len() <= MAX_MESSAGE => None,
+            Ok(_) if buffered.len() <= MAX_MESSAGE => None,
             Ok(_) => {
                 Some(format!("{BINPAC}flowbuffer allocation failed: expand past max capacity"))
             }
             Err(e) => Some(e.to_string()),
         };
         if let Some(reason) = &broken {
-            // What else came with it is lost, too.
-            held = Vec::new();
+            // The rest of the data is lost, too.
+            buffered = Vec::new();
             self.violation(cx, reason);
         }
-        self.handshake.partial[from.index()] = held;
+        self.handshake.partial[from.index()] = buffered;
         broken.is_none()
     }
 
-    /// A message of a datagram: its rebuilt header, and the data behind it, which may be shorter or
-    /// longer than the header says; missing data comes with the next datagram.
+    /// Handles a message of a datagram: `header` was rebuilt, and `data` may be shorter or longer
+    /// than the header's length; missing data follows in the next datagram.
     pub(super) fn handshake_parts(
         &mut self,
         cx: &mut Context<'_>,
@@ -76,8 +76,8 @@ impl Core {
         data: &[u8],
     ) {
         let [ty, a, b, c] = header;
-        let whole = u32::from_be_bytes([0, a, b, c]) as usize == data.len();
-        if !whole || !self.handshake.partial[from.index()].is_empty() {
+        let is_complete = u32::from_be_bytes([0, a, b, c]) as usize == data.len();
+        if !is_complete || !self.handshake.partial[from.index()].is_empty() {
             if self.handshake(cx, from, &header) {
                 self.handshake(cx, from, data);
             }
@@ -86,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Reads all whole messages and returns how many bytes they took.
+    /// Handles all complete messages and returns the number of bytes that they take.
     fn messages(
         &mut self,
         cx: &mut Context<'_>,
@@ -103,7 +103,7 @@ impl Core {
         Ok(input.len() - r.rest().len())
     }
 
-    /// One whole message.
+    /// Handles one complete message.
     pub(super) fn message(
         &mut self,
         cx: &mut Context<'_>,
@@ -112,7 +112,7 @@ impl Core {
         body: &[u8],
     ) -> Result<(), Malformed> {
         match ty {
-            kind::HELLO_REQUEST => self.sender_should_be(cx, from, Role::Server),
+            kind::HELLO_REQUEST => self.set_role(cx, from, Role::Server),
             kind::CLIENT_HELLO => self.client_hello(cx, from, body)?,
             kind::SERVER_HELLO => self.server_hello(cx, from, body)?,
             kind::HELLO_VERIFY_REQUEST => message::check_hello_verify_request(body)?,
@@ -156,20 +156,21 @@ impl Core {
         Ok(())
     }
 
-    /// Clients open sessions, wherever the connection came from.
-    fn sender_should_be(&mut self, cx: &mut Context<'_>, from: Dir, role: Role) {
+    /// Exchanges the roles if the sender's is wrong: the client opens the session, even if the
+    /// connection seems to be in the other direction.
+    fn set_role(&mut self, cx: &mut Context<'_>, from: Dir, role: Role) {
         if self.role(from) == role {
             return;
         }
-        let back = self.handshake.flipped;
-        self.handshake.flipped = !back;
+        let back = self.handshake.is_flipped;
+        self.handshake.is_flipped = !back;
         cx.report(&mut self.session, |c| Flipped { c });
-        if back && !std::mem::replace(&mut self.handshake.unclear, true) {
+        if back && !std::mem::replace(&mut self.handshake.reported_unclear, true) {
             cx.weird("SSL_unclear_connection_direction", "", Some(self.tag.name()));
         }
     }
 
-    /// Whether a version is one that sessions have; otherwise nothing more is read.
+    /// Whether a version is a valid one; otherwise parsing stops.
     pub(super) fn check_version(&mut self, cx: &mut Context<'_>, role: Role, v: u16) -> bool {
         use names::{DTLS10, DTLS12, DTLS13, SSL2, SSL3, TLS10, TLS13};
         let known = matches!(v, SSL2 | SSL3 | TLS10..=TLS13 | DTLS10 | DTLS12 | DTLS13);
@@ -180,7 +181,7 @@ impl Core {
             Role::Client => "client",
             Role::Server => "server",
         };
-        self.give_up(cx, &format!("unsupported {side} SSL version 0x{v:04x}"));
+        self.fail(cx, &format!("unsupported {side} SSL version 0x{v:04x}"));
         false
     }
 
@@ -191,7 +192,7 @@ impl Core {
         body: &[u8],
     ) -> Result<(), Malformed> {
         ClientHello::version(body)?;
-        self.sender_should_be(cx, from, Role::Client);
+        self.set_role(cx, from, Role::Client);
         let mut hello = ClientHello::parse(body, |v| matches!(v, names::DTLS10 | names::DTLS12))?;
         let carrier = match (cx.conn.proto, hello.version) {
             (_, names::DTLS10 | names::DTLS12) => Carrier::Dtls,
@@ -228,7 +229,7 @@ impl Core {
         Ok(())
     }
 
-    /// Keeps the random bytes of a hello where scripts may need them.
+    /// Stores the random bytes of a hello if scripts may need them for decryption.
     fn keep_random(&mut self, cx: &Context<'_>, role: Role, random: &[u8]) {
         if let Ok(random) = random.try_into()
             && cx.env.is_scripted()
@@ -269,7 +270,7 @@ impl Core {
         body: &[u8],
     ) -> Result<(), Malformed> {
         ServerHello::version(body)?;
-        self.sender_should_be(cx, from, Role::Server);
+        self.set_role(cx, from, Role::Server);
         let mut hello = ServerHello::parse(body)?;
         cx.report(&mut self.session, |c| ServerHelloBody {
             c,
@@ -361,21 +362,22 @@ impl Core {
         Ok(())
     }
 
-    /// The inner form of an encrypted client hello is never seen in clear text.
+    /// The inner form of an encrypted client hello is never in clear text.
     fn check_client_hello_encryption(&mut self, cx: &mut Context<'_>, ty: u16, data: &[u8]) {
         if ty == extension::ty::ENCRYPTED_CLIENT_HELLO && data[0] != 0 {
             cx.weird("ssl_unexpected_inner_encrypted_client_hello", "", Some(self.tag.name()));
         }
     }
 
-    /// The `i`th certificate of a chain.
+    /// Handles certificate `i` of a chain.
     pub(super) fn certificate(&mut self, cx: &mut Context<'_>, from: Dir, i: usize, der: &[u8]) {
         if der.is_empty() {
             cx.weird("zero_length_certificate", "", Some(self.tag.name()));
             return;
         }
         let role = self.role(from);
-        let certificate = seen(cx, self.tag.name(), der, i == 0, role == Role::Client, i as u32);
+        let certificate =
+            report_certificate(cx, self.tag.name(), der, i == 0, role == Role::Client, i as u32);
         let certificate = certificate.as_ref().map(CertificateRef);
         let is_client = role == Role::Client;
         cx.report(&mut self.session, |c| ChainCertificate { c, is_client, certificate });
@@ -408,7 +410,7 @@ impl Core {
         Ok(())
     }
 
-    /// A stapled OCSP response, which is a file.
+    /// Handles a stapled OCSP response, which is a file.
     fn certificate_status(
         &mut self,
         cx: &mut Context<'_>,
@@ -436,7 +438,7 @@ impl Core {
     }
 }
 
-/// Raises the event of an extension that is known to hold together.
+/// Raises the event of an extension, which was checked before.
 fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) {
     let word_list = || words(data.get(2..).unwrap_or_default());
     match ty {
@@ -496,7 +498,7 @@ mod tests {
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, &hello);
         a.stream(&mut h.cx(), Dir::Resp, &record(22, &[0xea, 0xff, 0xff, 0xff, 1, 2, 3]));
-        // The message is stored, up to a limit.
+        // The message is stored up to the limit.
         let more = record(22, &[0; 1 << 15]);
         for _ in 0..320 {
             assert!(!h.violated(Tag::Ssl));

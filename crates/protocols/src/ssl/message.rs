@@ -1,59 +1,60 @@
-//! Handshake messages: bytes in, borrowed values out, no state.
+//! Parses handshake messages, without state.
 //!
-//! Everything is read with [`Reader`], which never looks beyond its slice; what does not fit is a
-//! [`Malformed`] that says which field lacked how much.
+//! Everything is parsed with [`Reader`], which never reads beyond its slice; a field that does not
+//! fit is reported as [`Malformed`], with the field and the number of missing bytes.
 
 use std::fmt;
 
 use crate::support::BINPAC;
 
-/// A field that reaches beyond the bytes that hold it.
+/// A field that exceeds the available bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The structure, or the structure and its field.
     pub field: &'static str,
-    /// Bytes it takes; of a list, its elements.
+    /// Number of bytes that the field needs; for a list, of elements.
     pub need: usize,
-    /// Bytes there are.
+    /// Number of available bytes.
     pub have: usize,
 }
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The wording of analyzer.log's failure_reason.
+        // Worded as in analyzer.log's failure_reason.
         let Self { field, need, have } = self;
         write!(f, "{BINPAC}out_of_bound: {field}: {need} > {have}")
     }
 }
 
-/// Reads big-endian fields from the front of a structure.
+/// Reads big-endian fields from the start of a structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Bytes read of the structure: a required length counts from its start.
+    /// Number of bytes of the structure that were read: errors about a required length count from
+    /// its start.
     read: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Of a structure that is all of `data`, or begins it.
+    /// A reader of a structure at the start of `data`.
     pub fn new(data: &'a [u8]) -> Self {
         Self { rest: data, read: 0 }
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The rest.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next `n` bytes.
+    /// Reads `n` bytes.
     ///
     /// # Errors
-    /// When fewer are left.
+    /// If fewer remain.
     pub fn take(&mut self, n: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
         let Some((head, rest)) = self.rest.split_at_checked(n) else {
             let have = self.read + self.rest.len();
@@ -64,10 +65,10 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// `n` elements of `width` bytes. These are counted by themselves.
+    /// Reads `n` elements of `width` bytes. Errors count elements.
     ///
     /// # Errors
-    /// When fewer are left.
+    /// If fewer remain.
     pub fn array(
         &mut self,
         n: usize,
@@ -78,38 +79,38 @@ impl<'a> Reader<'a> {
         self.take(n * width, field).map_err(|_| Malformed { field, need: n, have })
     }
 
-    /// One octet.
+    /// Reads one octet.
     ///
     /// # Errors
-    /// When none is left.
+    /// If none remains.
     pub fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
         Ok(self.take(1, field)?[0])
     }
 
-    /// Two octets.
+    /// Reads two octets.
     ///
     /// # Errors
-    /// When fewer are left.
+    /// If fewer remain.
     pub fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
         let b = self.take(2, field)?;
         Ok(u16::from_be_bytes([b[0], b[1]]))
     }
 
-    /// Three octets.
+    /// Reads three octets.
     ///
     /// # Errors
-    /// When fewer are left.
+    /// If fewer remain.
     pub fn u24(&mut self, field: &'static str) -> Result<u32, Malformed> {
         let b = self.take(3, field)?;
         Ok(u32::from_be_bytes([0, b[0], b[1], b[2]]))
     }
 
-    /// Fails unless `n` bytes are left.
+    /// Fails unless at least `n` bytes remain.
     pub(super) fn need(&self, n: usize, field: &'static str) -> Result<(), Malformed> {
         self.clone().take(n, field).map(drop)
     }
 
-    /// A vector with a length of two octets: both as a field, and a reader of its contents.
+    /// Reads a vector with a length of two octets, and returns a reader of its contents.
     pub(super) fn vector16(
         &mut self,
         length: &'static str,
@@ -119,7 +120,7 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(self.take(n.into(), field)?))
     }
 
-    /// A vector with a length of one octet: both as a field, and a reader of its contents.
+    /// Reads a vector with a length of one octet, and returns a reader of its contents.
     pub(super) fn vector8(
         &mut self,
         length: &'static str,
@@ -129,13 +130,13 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(self.take(n.into(), field)?))
     }
 
-    /// The next `n` bytes of the structure, of which it has no more.
-    pub(super) fn within(&mut self, n: usize, field: &'static str) -> Result<Self, Malformed> {
+    /// Reads `n` bytes, and returns a reader that is limited to them.
+    pub(super) fn limited_to(&mut self, n: usize, field: &'static str) -> Result<Self, Malformed> {
         let read = self.read;
         Ok(Self { rest: self.take(n, field)?, read })
     }
 
-    /// A nested structure, parsed by `read`.
+    /// Parses a nested structure with `read`.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
@@ -176,34 +177,34 @@ pub mod kind {
 /// ClientHello (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1).
 #[derive(Clone, Copy, Debug)]
 pub struct ClientHello<'a> {
-    /// The version in the message itself.
+    /// Version field of the message (legacy_version).
     pub version: u16,
-    /// 32 random bytes, of which the first four may be a clock.
+    /// 32 random bytes, the first four of which may be a timestamp.
     pub random: &'a [u8],
-    /// Session to resume; mostly none or 32 bytes.
+    /// Session to resume; usually empty or 32 bytes.
     pub session_id: &'a [u8],
-    /// Cipher suites, of two bytes each.
+    /// Cipher suites, two bytes each.
     pub ciphers: &'a [u8],
-    /// Compression methods, of one byte each.
+    /// Compression methods, one byte each.
     pub compressions: &'a [u8],
-    /// The extensions, unread.
+    /// The extensions, not parsed.
     pub extensions: Reader<'a>,
 }
 
 impl<'a> ClientHello<'a> {
-    /// The version in the message itself.
+    /// The version field of the message.
     ///
     /// # Errors
-    /// When the first fields are not whole.
+    /// If the first fields are truncated.
     pub fn version(body: &[u8]) -> Result<u16, Malformed> {
         let head = Reader::new(body).take(6, "ClientHello:gmt_unix_time")?;
         Ok(u16::from_be_bytes([head[0], head[1]]))
     }
 
-    /// Reads the fixed part of a message's body.
+    /// Parses the fixed part of a message's body.
     ///
     /// # Errors
-    /// When it is cut short.
+    /// If it is truncated.
     pub fn parse(body: &'a [u8], dtls: impl Fn(u16) -> bool) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let version = Self::version(body)?;
@@ -224,36 +225,36 @@ impl<'a> ClientHello<'a> {
     }
 }
 
-/// ServerHello (RFC 5246 section 7.4.1.3; drafts of RFC 8446 had no session and compression).
+/// ServerHello (RFC 5246 section 7.4.1.3; drafts of RFC 8446 had no session id and compression).
 #[derive(Clone, Copy, Debug)]
 pub struct ServerHello<'a> {
-    /// The version in the message itself.
+    /// Version field of the message (legacy_version).
     pub version: u16,
-    /// 32 random bytes; fixed in a HelloRetryRequest.
+    /// 32 random bytes; a constant in a HelloRetryRequest.
     pub random: &'a [u8],
-    /// The session that is resumed or begun; mostly none or 32 bytes.
+    /// The session that is resumed or started; usually empty or 32 bytes.
     pub session_id: &'a [u8],
     /// The chosen cipher suite.
     pub cipher: u16,
-    /// The chosen compression method; 0 where the version has none.
+    /// The chosen compression method; 0 if the version has none.
     pub compression: u8,
-    /// The extensions, unread.
+    /// The extensions, not parsed.
     pub extensions: Reader<'a>,
 }
 
 impl<'a> ServerHello<'a> {
-    /// The version in the message itself.
+    /// The version field of the message.
     ///
     /// # Errors
-    /// When it is cut short.
+    /// If it is truncated.
     pub fn version(body: &[u8]) -> Result<u16, Malformed> {
         Reader::new(body).u16("ServerHelloChoice:server_version1")
     }
 
-    /// Reads the fixed part of a message's body.
+    /// Parses the fixed part of a message's body.
     ///
     /// # Errors
-    /// When it is cut short.
+    /// If it is truncated.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let version = Self::version(body)?;
         let mut r = Reader::new(&body[2..]);
@@ -278,7 +279,8 @@ impl<'a> ServerHello<'a> {
     }
 }
 
-/// The length of all extensions together: it may be missing, and the message's end counts.
+/// Skips the total length of the extensions: it may be missing, and the end of the message
+/// determines their end.
 fn skip_extensions_length(r: &mut Reader<'_>, field: &'static str) -> Result<(), Malformed> {
     if !r.is_empty() {
         r.u16(field)?;
@@ -286,8 +288,8 @@ fn skip_extensions_length(r: &mut Reader<'_>, field: &'static str) -> Result<(),
     Ok(())
 }
 
-/// A list of numbers of two octets, behind its length.
-pub(super) fn even(
+/// Checks a list of two-octet numbers, after its length.
+pub(super) fn check_numbers(
     list: Reader<'_>,
     length: usize,
     element: &'static str,
@@ -299,16 +301,16 @@ pub(super) fn even(
     }
 }
 
-/// A list of signature algorithms (RFC 5246 section 7.4.1.4.1).
+/// Checks a list of signature algorithms (RFC 5246 section 7.4.1.4.1).
 pub(super) fn signature_algorithms(r: &mut Reader<'_>) -> Result<(), Malformed> {
     let list = r.vector16("SignatureAlgorithm:length", "SignatureAlgorithm")?;
-    even(list, 2, "SignatureAlgorithm:supported_signature_algorithms__elem")
+    check_numbers(list, 2, "SignatureAlgorithm:supported_signature_algorithms__elem")
 }
 
 /// The certificates of a Certificate message before TLS 1.3 (RFC 5246 section 7.4.2).
 ///
 /// # Errors
-/// When the list or a certificate reaches beyond what holds it.
+/// If the list or a certificate exceeds its container.
 pub fn certificates(body: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     let mut r = Reader::new(body);
     let n = r.u24("Certificate:length")? as usize;
@@ -326,7 +328,7 @@ pub fn certificates(body: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
 /// Type and response of a CertificateStatus message (RFC 6066 section 8).
 ///
 /// # Errors
-/// When it is cut short.
+/// If it is truncated.
 pub fn certificate_status(body: &[u8]) -> Result<(u8, &[u8]), Malformed> {
     let mut r = Reader::new(body);
     r.need(4, "CertificateStatus:length")?;
@@ -335,10 +337,10 @@ pub fn certificate_status(body: &[u8]) -> Result<(u8, &[u8]), Malformed> {
     Ok((ty, r.rest()))
 }
 
-/// The named curve of elliptic-curve parameters, if they name one (RFC 8422 section 5.4).
+/// The named curve of elliptic-curve parameters, if they contain one (RFC 8422 section 5.4).
 ///
 /// # Errors
-/// When the message is cut short.
+/// If the message is truncated.
 pub fn ecdh_parameters(
     body: &[u8],
     signature: Option<SignatureForm>,
@@ -361,23 +363,23 @@ pub fn ecdh_parameters(
     Ok(Some(curve))
 }
 
-/// Makes sure that Diffie-Hellman parameters hold together (RFC 5246 section 7.4.3).
+/// Checks Diffie-Hellman parameters (RFC 5246 section 7.4.3).
 ///
 /// # Errors
-/// When the message is cut short.
+/// If the message is truncated.
 pub fn dh_parameters(body: &[u8], signature: Option<SignatureForm>) -> Result<(), Malformed> {
     const SIGNED: [[&str; 2]; 3] = [
         ["DheServerKeyExchange:dh_p_length", "DheServerKeyExchange:dh_p"],
         ["DheServerKeyExchange:dh_g_length", "DheServerKeyExchange:dh_g"],
         ["DheServerKeyExchange:dh_Ys_length", "DheServerKeyExchange:dh_Ys"],
     ];
-    const BARE: [[&str; 2]; 3] = [
+    const UNSIGNED: [[&str; 2]; 3] = [
         ["DhAnonServerKeyExchange:dh_p_length", "DhAnonServerKeyExchange:dh_p"],
         ["DhAnonServerKeyExchange:dh_g_length", "DhAnonServerKeyExchange:dh_g"],
         ["DhAnonServerKeyExchange:dh_Ys_length", "DhAnonServerKeyExchange:dh_Ys"],
     ];
     let mut r = Reader::new(body);
-    for [length, field] in if signature.is_some() { SIGNED } else { BARE } {
+    for [length, field] in if signature.is_some() { SIGNED } else { UNSIGNED } {
         r.vector16(length, field)?;
     }
     signature.map_or(Ok(()), |form| r.nested(|r| form.check(r)))
@@ -386,7 +388,7 @@ pub fn dh_parameters(body: &[u8], signature: Option<SignatureForm>) -> Result<()
 /// Prime, generator and public value of Diffie-Hellman parameters (RFC 5246 section 7.4.3).
 ///
 /// # Errors
-/// When the message is cut short.
+/// If the message is truncated.
 pub fn dh_values(body: &[u8]) -> Result<[&[u8]; 3], Malformed> {
     let mut r = Reader::new(body);
     let mut value = |length, field| r.vector16(length, field).map(|v| v.rest());
@@ -397,10 +399,10 @@ pub fn dh_values(body: &[u8]) -> Result<[&[u8]; 3], Malformed> {
     ])
 }
 
-/// Makes sure that a CertificateRequest holds together (RFC 5246 section 7.4.4).
+/// Checks a CertificateRequest (RFC 5246 section 7.4.4).
 ///
 /// # Errors
-/// When the message is cut short.
+/// If the message is truncated.
 pub fn check_certificate_request(body: &[u8], form: SignatureForm) -> Result<(), Malformed> {
     let mut r = Reader::new(body);
     let n = r.u8("CertificateRequest:certificate_types_len")?;
@@ -423,12 +425,12 @@ pub fn check_certificate_request(body: &[u8], form: SignatureForm) -> Result<(),
     Ok(())
 }
 
-/// Whether signatures say their algorithm, as they do from TLS 1.2 on.
+/// Whether signatures contain their algorithm, as they do from TLS 1.2 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureForm {
-    /// The signature alone.
+    /// The signature only.
     Bare,
-    /// With two octets for hash and signature algorithm before it.
+    /// With the hash and signature algorithm, two octets, before the signature.
     WithAlgorithm,
 }
 
@@ -448,7 +450,7 @@ impl SignatureForm {
 /// Lifetime in seconds and ticket of a NewSessionTicket (RFC 5077 section 3.3).
 ///
 /// # Errors
-/// When the message is cut short.
+/// If the message is truncated.
 pub fn session_ticket(body: &[u8]) -> Result<(u32, &[u8]), Malformed> {
     let mut r = Reader::new(body);
     r.need(6, "SessionTicketHandshake:length")?;
@@ -458,10 +460,10 @@ pub fn session_ticket(body: &[u8]) -> Result<(u32, &[u8]), Malformed> {
     Ok((lifetime, data.rest()))
 }
 
-/// Makes sure that a HelloVerifyRequest holds together (RFC 6347 section 4.2.1).
+/// Checks a HelloVerifyRequest (RFC 6347 section 4.2.1).
 ///
 /// # Errors
-/// When the message is cut short.
+/// If the message is truncated.
 pub fn check_hello_verify_request(body: &[u8]) -> Result<(), Malformed> {
     let mut r = Reader::new(body);
     r.need(3, "HelloVerifyRequest:cookie_length")?;
@@ -469,8 +471,9 @@ pub fn check_hello_verify_request(body: &[u8]) -> Result<(), Malformed> {
     r.vector8("HelloVerifyRequest:cookie_length", "HelloVerifyRequest:cookie").map(drop)
 }
 
-/// Whether the random bytes of a server's hello say that it is a HelloRetryRequest (RFC 8446 section 4.1.3).
-pub(super) fn asks_for_retry(random: &[u8]) -> bool {
+/// Whether the random bytes of a ServerHello mark it as a HelloRetryRequest (RFC 8446 section
+/// 4.1.3).
+pub(super) fn is_retry_request(random: &[u8]) -> bool {
     // SHA-256 of "HelloRetryRequest".
     const RETRY: [u8; 32] = [
         0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8,
@@ -480,14 +483,14 @@ pub(super) fn asks_for_retry(random: &[u8]) -> bool {
     random == RETRY
 }
 
-/// A session id filled up with zeros; too long a one counts as none.
+/// A session id padded with zeros; one that is too long counts as empty.
 #[inline]
 pub(super) fn padded(id: &[u8]) -> [u8; 32] {
-    let mut whole = [0; 32];
-    if let Some(front) = whole.get_mut(..id.len()) {
+    let mut padded_id = [0; 32];
+    if let Some(front) = padded_id.get_mut(..id.len()) {
         front.copy_from_slice(id);
     }
-    whole
+    padded_id
 }
 
 #[cfg(test)]
@@ -499,7 +502,7 @@ mod tests {
         let mut r = Reader::new(&[0, 2, 8, 9, 1, 7, 5]);
         assert_eq!(r.vector16("n", "a").map(|v| v.rest()), Ok(&[8, 9][..]));
         assert_eq!(r.vector8("n", "b").map(|v| v.rest()), Ok(&[7][..]));
-        // From the first byte of all.
+        // The count starts at the first byte of the outermost structure.
         assert_eq!(r.vector8("n", "c").err(), Some(Malformed { field: "c", need: 12, have: 7 }));
         assert!(r.is_empty());
     }
@@ -515,45 +518,45 @@ mod tests {
 
     #[test]
     fn what_lacks_is_counted_as_in_the_log() {
-        fn told<T: fmt::Debug>(read: Result<T, Malformed>) -> String {
-            crate::support::said(read.unwrap_err())
+        fn error_text<T: fmt::Debug>(read: Result<T, Malformed>) -> String {
+            crate::support::error_text(read.unwrap_err())
         }
         let mut hello = vec![3, 3];
         hello.extend([7; 32]);
         hello.extend([32, 1, 2]);
-        let client = |body: &[u8]| told(ClientHello::parse(body, |_| false));
+        let client = |body: &[u8]| error_text(ClientHello::parse(body, |_| false));
         assert_eq!(client(&hello[..5]), "out_of_bound: ClientHello:gmt_unix_time: 6 > 5");
         assert_eq!(client(&hello[..9]), "out_of_bound: ClientHello:random_bytes: 34 > 9");
         assert_eq!(client(&hello), "out_of_bound: ClientHello:session_id: 32 > 2");
         assert_eq!(
-            told(ServerHello::parse(&hello[..20])),
+            error_text(ServerHello::parse(&hello[..20])),
             "out_of_bound: ServerHello:random_bytes: 32 > 18"
         );
         assert_eq!(
-            told(ServerHello::parse(&hello)),
+            error_text(ServerHello::parse(&hello)),
             "out_of_bound: ServerHello:session_id: 32 > 2"
         );
         hello[34] = 1;
         assert_eq!(
-            told(ServerHello::parse(&hello)),
+            error_text(ServerHello::parse(&hello)),
             "out_of_bound: ServerHello:compression_method: 37 > 35"
         );
         hello.extend([47, 0, 9]);
         assert_eq!(
-            told(ServerHello::parse(&hello)),
+            error_text(ServerHello::parse(&hello)),
             "out_of_bound: ServerHello:ext_len__elem: 39 > 38"
         );
         assert_eq!(
-            told(certificates(&[0, 0, 5, 0, 0, 9, 1, 2])),
+            error_text(certificates(&[0, 0, 5, 0, 0, 9, 1, 2])),
             "out_of_bound: X509Certificate:certificate: 12 > 5"
         );
         let dh = [0, 1, 1, 0, 1, 2, 0, 1, 3, 0, 4, 1];
         assert_eq!(
-            told(dh_parameters(&dh[..7], None)),
+            error_text(dh_parameters(&dh[..7], None)),
             "out_of_bound: DhAnonServerKeyExchange:dh_Ys_length: 8 > 7"
         );
         assert_eq!(
-            told(dh_parameters(&dh, Some(SignatureForm::Bare))),
+            error_text(dh_parameters(&dh, Some(SignatureForm::Bare))),
             "out_of_bound: ServerKeyExchangeSignature:signature: 6 > 3"
         );
     }
@@ -582,7 +585,7 @@ mod tests {
         fn any_bytes_are_survived(
             data in proptest::collection::vec(proptest::num::u8::ANY, 0..120),
         ) {
-            // No read exceeds the available bytes.
+            // The fields do not exceed the available bytes.
             if let Ok(hello) = ClientHello::parse(&data, |v| v % 2 == 0) {
                 proptest::prop_assert!(hello.session_id.len() < data.len());
             }

@@ -5,15 +5,15 @@
 //! 4346, 5246, 8446), extensions (RFC 6066, 7301, 5077), DTLS (RFC 4347, 6347, 9147).
 //!
 //! Stream bytes go to [`Analyzer`], which splits them into records; datagrams go to [`Dtls`], which
-//! also reassembles fragmented handshake messages. Both share `record` (the meaning of a record
-//! before and after the change to encryption) and `handshake` (messages that span records, and
-//! their contents). [`message`] and [`extension`] parse single messages without state. A `Session`
-//! (`rows`) hears what they report and becomes the row of ssl.log; certificates, parsed once
-//! ([`Certificates`]), have rows of their own (`certificates::rows`).
+//! also reassembles fragmented handshake messages. Both share `record` (records before and after
+//! the switch to encryption) and `handshake` (messages that span records, and their contents).
+//! [`message`] and [`extension`] parse single messages without state. A `Session` (`rows`) receives
+//! the reported events and becomes the row of ssl.log; certificates, parsed once
+//! ([`Certificates`]), have separate rows (`certificates::rows`).
 //!
-//! All that can be read of a session is read once both sides have sent an encrypted record: the row
-//! is written then, and the analyzer asks to be taken off. Sessions that never come so far are
-//! written when the analyzer goes, or when the bytes turn out to be something else.
+//! No more can be learned of a session when both sides have sent an encrypted record: then the row
+//! is written, and the analyzer requests its removal. The rows of other sessions are written when
+//! the analyzer is removed, or when a violation occurs.
 
 mod analyzer;
 mod certificates;
@@ -42,9 +42,9 @@ pub use certificates::X509Row;
 pub use dtls::Dtls;
 pub use rows::SslRow;
 
-/// A certificate came by in a protocol other than TLS: reads it, and logs it if it is news. `None`
-/// if it cannot be read.
-pub(crate) use seen::seen as certificate_seen;
+/// Parses a certificate that was seen in a protocol other than TLS, and logs it if it is new.
+/// `None` if it cannot be parsed.
+pub(crate) use seen::report_certificate;
 
 use crate::Tag;
 use crate::descriptor::Descriptor;
@@ -52,7 +52,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[
         Entry {

@@ -1,5 +1,5 @@
-//! Names of the numbers that TLS speaks in (IANA's registries "TLS Parameters" and "TLS
-//! Extensions"), spelled as ssl.log spells them.
+//! Names of TLS numbers (IANA registries "TLS Parameters" and "TLS Extensions"), spelled as in
+//! ssl.log.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub const DTLS12: u16 = 0xfefd;
 /// DTLS 1.3.
 pub const DTLS13: u16 = 0xfefc;
 
-/// Whether a version is a draft of TLS 1.3, by the (generous) measure that logs go by.
+/// Whether a version is a draft of TLS 1.3, by the broad range that logs use.
 pub fn is_draft13(version: u16) -> bool {
     version / 0xff == 0x7f
 }
@@ -56,7 +56,7 @@ pub fn alert(description: u16) -> Cow<'static, str> {
     named(ALERTS, description)
 }
 
-/// A number that is in no list. GREASE (RFC 8701) has names of its own.
+/// Name of a number that is not listed. GREASE values (RFC 8701) have separate names.
 pub(super) fn unlisted(n: u32) -> Cow<'static, str> {
     let twice = n & 0xff;
     if n == twice << 8 | twice && n & 0x0f == 0x0a {
@@ -72,7 +72,7 @@ fn unknown(n: u32) -> Cow<'static, str> {
 fn named(list: &[(u16, &'static str)], n: u16) -> Cow<'static, str> {
     match list.binary_search_by_key(&n, |e| e.0) {
         Ok(i) => Cow::Borrowed(list[i].1),
-        // Alerts have no GREASE; their numbers stay below it.
+        // Alerts have no GREASE values; their numbers are smaller.
         Err(_) => unlisted(u32::from(n)),
     }
 }

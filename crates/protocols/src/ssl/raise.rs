@@ -1,5 +1,5 @@
-//! Raises events whose arguments are read only for them, and those of certificates: each certificate is a file
-//! of its own.
+//! Raises events whose arguments are parsed only for them, and the events of certificates, each of
+//! which is a file.
 
 use std::sync::Arc;
 
@@ -24,10 +24,12 @@ use super::message::SignatureForm;
 use crate::Context;
 use crate::weird::FileWeirdSeen;
 
-/// Raises the events of a certificate, which is a file that was read, or could not be read, and reports its weirds; `host` says whether
-/// it is the first of its chain, `client` whether the client sent it; `number` is its number in the chain.
+/// Raises the events of a certificate file, and reports its weirds. `certificate` is `None` if it
+/// could not be parsed; `host` says whether it is the first of its chain, `client` whether the
+/// client sent it; `number` is its index in the chain.
 ///
-/// Where scripts say what looks into files, only that does. Otherwise its fields and hashes are reported.
+/// If scripts determine the analyzers of files, only those run. Otherwise the fields and hashes of
+/// the certificate are reported.
 #[cold]
 pub(super) fn certificate(
     cx: &mut Context<'_>,
@@ -37,7 +39,8 @@ pub(super) fn certificate(
     (host, client): (bool, bool),
     number: u32,
 ) {
-    // Counted down from the largest number, so that the name is no other file's of the connection.
+    // Counted down from the largest number, so that the file identifier differs from those of other
+    // files of the connection.
     let ordinal = cx.env.analyzer_ids.next_certificate(cx.conn.uid);
     let has_listener = cx.env.logs.events.any();
     if !has_listener && certificate.is_some_and(|certificate| certificate.weirds.is_empty()) {
@@ -60,7 +63,7 @@ pub(super) fn certificate(
         certificate: certificate.filter(|_| is_scripted).map(Arc::clone),
         ..FileStart::default()
     };
-    let file = cx.whole_file_start(start, u64::MAX - 1 - ordinal);
+    let file = cx.complete_file_start(start, u64::MAX - 1 - ordinal);
     if !is_scripted {
         cx.env.files.add_hashes(file);
     }
@@ -72,7 +75,7 @@ pub(super) fn certificate(
     cx.file_end(file);
 }
 
-/// Raises the events of what a certificate says, where it is a file of events, and reports its weirds.
+/// Raises the events of a certificate's contents, if its file has events, and reports its weirds.
 fn weirds(
     cx: &mut Context<'_>,
     fuid: Uid,
@@ -104,12 +107,12 @@ fn weirds(
     }
 }
 
-/// A signature algorithm from its two octets.
+/// Decodes a signature algorithm from two octets.
 pub(super) fn algorithm(word: u16) -> SignatureAndHash {
     SignatureAndHash { hash: u64::from(word >> 8), signature: u64::from(word & 0xff) }
 }
 
-/// Raises the event of an extension that few listeners ask for; it is known to hold together.
+/// Raises the event of an extension that few listeners use; the extension was checked before.
 pub(super) fn rare_extension(cx: &mut Context<'_>, is_client: bool, kind: u16, data: &[u8]) {
     let mut r = Reader::new(data);
     match kind {
@@ -196,7 +199,7 @@ fn timestamp<'a>(r: &mut Reader<'a>) -> Result<Promise<'a>, Malformed> {
     Ok((version, logid, millis, algorithm, r.vector16("", "")?.rest()))
 }
 
-/// Raises the event of a CertificateRequest that is known to hold together.
+/// Raises the event of a CertificateRequest, which was checked before.
 pub(super) fn certificate_request(
     cx: &mut Context<'_>,
     is_client: bool,
@@ -232,7 +235,7 @@ pub(super) fn certificate_request(
     }
 }
 
-/// Raises the event of a client's part of the key exchange, by the cipher suite that the server chose.
+/// Raises the event of a client key exchange, according to the cipher suite that the server chose.
 pub(super) fn client_key(cx: &mut Context<'_>, suite: Option<u16>, body: &[u8]) {
     let wants = cx.wants::<RsaClientPms<'_>>()
         || cx.wants::<DhClientParams<'_>>()
@@ -248,7 +251,7 @@ pub(super) fn client_key(cx: &mut Context<'_>, suite: Option<u16>, body: &[u8]) 
     }
 }
 
-/// Raises the event of the signature at the end of a server's part of the key exchange.
+/// Raises the event of the signature in a server key exchange.
 pub(super) fn server_signature(
     cx: &mut Context<'_>,
     signed: Option<&[u8]>,

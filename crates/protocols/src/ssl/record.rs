@@ -1,10 +1,9 @@
-//! The meaning of a record, in streams and datagrams alike (RFC 8446 section 5, RFC 5246 section
-//! 6.2).
+//! Handles records, of both streams and datagrams (RFC 8446 section 5, RFC 5246 section 6.2).
 //!
-//! Records are clear until their sender changes to encryption. Up to TLS 1.2 a ChangeCipherSpec
-//! announces it; in TLS 1.3 that message has no meaning, and the first application data is
-//! encrypted. A session is established once both sides have changed and one encrypted record was
-//! seen.
+//! Records are in clear text until their sender switches to encryption. Up to TLS 1.2 a
+//! ChangeCipherSpec announces this; in TLS 1.3 that message has no meaning, and the first
+//! application data is encrypted. A session is established when both sides have switched and one
+//! encrypted record was seen.
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -12,7 +11,6 @@ use gannet_base::Proto;
 use super::decryption::Randoms;
 use super::events::Alert;
 use super::events::AlertCode;
-use super::events::Broken;
 use super::events::ChangeCipherSpec;
 use super::events::EncryptedData;
 use super::events::Established;
@@ -20,6 +18,7 @@ use super::events::Heartbeat;
 use super::events::PlaintextData;
 use super::events::ProbableHandshake;
 use super::events::Recognized;
+use super::events::Violated;
 use super::message::Malformed;
 use super::message::Reader;
 use super::message::SignatureForm;
@@ -30,10 +29,10 @@ use super::rows::Session;
 use crate::Context;
 use crate::Tag;
 
-/// Alerts read from one record; more are left unread, with a weird.
+/// Maximum number of alerts that are parsed in one record; more are skipped, with a weird.
 const MAX_ALERTS: usize = 10;
 
-/// The state of one session below its framing.
+/// State of one session above its framing.
 pub(super) struct Core {
     /// SSL or DTLS.
     pub(super) tag: Tag,
@@ -41,38 +40,40 @@ pub(super) struct Core {
     pub(super) session: Session,
     /// The handshake protocol.
     pub(super) handshake: Handshake,
-    /// Which side has changed to encryption, by [`Dir::index`].
+    /// Whether a side has switched to encryption, by [`Dir::index`].
     pub(super) encrypted: [bool; 2],
     established: bool,
     confirmed: bool,
-    /// It was confirmed without a violation: the analyzer is removed once the session is established.
-    analyzing: bool,
+    /// The protocol was confirmed without a violation: the analyzer is removed when the session is
+    /// established.
+    removes_when_established: bool,
     /// Version, type and length of the current record.
     pub(super) record: (u16, u16, usize),
-    /// Nothing more is read, for good.
-    pub(super) skip: bool,
+    /// Parsing stopped permanently.
+    pub(super) is_stopped: bool,
 }
 
 /// State of the handshake protocol of one session.
 #[derive(Debug, Default)]
 pub(super) struct Handshake {
-    /// Beginning of a message that is not whole yet, by [`Dir::index`].
+    /// Beginning of an incomplete message, by [`Dir::index`].
     pub(super) partial: [Vec<u8>; 2],
     /// Version that the server chose.
     pub(super) version: Option<u16>,
     /// Cipher suite that the server chose.
     pub(super) cipher: Option<u16>,
-    /// The client is the responder.
-    pub(super) flipped: bool,
-    /// It was said that the direction is unclear.
-    pub(super) unclear: bool,
-    /// The random bytes of the hellos, where scripts may have the secrets of the session.
+    /// Whether the client is the responder.
+    pub(super) is_flipped: bool,
+    /// Whether the unclear direction was reported.
+    pub(super) reported_unclear: bool,
+    /// The random bytes of the hellos, if scripts may have the secrets of the session.
     pub(super) randoms: Option<Box<Randoms>>,
 }
 
 impl Handshake {
     pub(super) fn choose(&mut self, version: u16) {
-        // A supported_versions extension comes first and wins over the hello that holds it.
+        // A supported_versions extension is parsed before the version of its hello, and overrides
+        // it.
         self.version.get_or_insert(version);
     }
 
@@ -85,7 +86,7 @@ impl Handshake {
 }
 
 impl Core {
-    /// Whether both sides agreed on everything.
+    /// Whether both sides completed the handshake.
     pub(super) fn is_established(&self) -> bool {
         self.established
     }
@@ -98,15 +99,15 @@ impl Core {
             encrypted: [false; 2],
             established: false,
             confirmed: false,
-            analyzing: false,
+            removes_when_established: false,
             record: (0, 0, 0),
-            skip: false,
+            is_stopped: false,
         }
     }
 
     /// The role of a side.
     pub(super) fn role(&self, from: Dir) -> Role {
-        Role::of(from, self.handshake.flipped)
+        Role::of_sender(from, self.handshake.is_flipped)
     }
 
     /// Confirms the protocol.
@@ -115,29 +116,29 @@ impl Core {
             self.confirmed = true;
             cx.confirm(self.tag);
             cx.report(&mut self.session, |c| Recognized { c });
-            self.analyzing = true;
+            self.removes_when_established = true;
         }
     }
 
-    /// Whether it was confirmed.
+    /// Whether the protocol is confirmed.
     pub(super) fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// The bytes are not the protocol.
+    /// Reports a violation of the protocol.
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
-        // After a gap in the stream, a message that does not parse is no violation.
+        // After a gap in the stream, an invalid message is not a violation.
         let incomplete = cx.conn.proto == Proto::Tcp && (cx.conn.is_partial() || cx.conn.has_gap());
         if !incomplete {
-            cx.report(&mut self.session, |c| Broken { c });
-            self.analyzing = false;
+            cx.report(&mut self.session, |c| Violated { c });
+            self.removes_when_established = false;
         }
     }
 
-    /// As [`violation`](Self::violation), and nothing more is read.
-    pub(super) fn give_up(&mut self, cx: &mut Context<'_>, reason: &str) {
-        self.skip = true;
+    /// Like [`violation`](Self::violation), and stops parsing.
+    pub(super) fn fail(&mut self, cx: &mut Context<'_>, reason: &str) {
+        self.is_stopped = true;
         self.violation(cx, reason);
     }
 
@@ -147,7 +148,7 @@ impl Core {
         version == Some(names::TLS13) || version.is_some_and(names::is_draft13)
     }
 
-    /// A record that is encrypted; its header is [`record`](Self::record).
+    /// Handles an encrypted record, whose header is [`record`](Self::record).
     pub(super) fn ciphertext(&mut self, cx: &mut Context<'_>, from: Dir) {
         let (record_version, content_type, length) = self.record;
         let length = length as u64;
@@ -162,26 +163,26 @@ impl Core {
         cx.raise(|c| EncryptedData { c, is_client, record_version, content_type, length });
     }
 
-    /// Both sides have changed to encryption, though no message says so.
+    /// Switches both sides to encryption, although no message announced it.
     pub(super) fn start_encryption(&mut self) {
         self.encrypted = [true; 2];
         self.established = true;
     }
 
-    /// Establishes the session.
+    /// Marks the session as established.
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.established = true;
         cx.report(&mut self.session, |c| Established { c });
     }
 
-    /// Whether nothing is left to be seen: the row is written and the analyzer may go.
+    /// Whether no more data is needed: the row is written, and the analyzer may be removed.
     ///
-    /// Scripts decide themselves when they remove it.
+    /// In script mode, the scripts decide when to remove it.
     pub(super) fn is_done(&self, cx: &Context<'_>) -> bool {
-        self.established && self.analyzing && !cx.env.is_scripted()
+        self.established && self.removes_when_established && !cx.env.is_scripted()
     }
 
-    /// A record in clear text: `kind` as in [`content`], `data` without its header.
+    /// Handles a record in clear text: `kind` as in [`content`], `data` without its header.
     pub(super) fn plaintext(
         &mut self,
         cx: &mut Context<'_>,
@@ -212,12 +213,12 @@ impl Core {
                 self.violation(cx, &format!("unknown SSL record type ({kind}) from {side}"));
             }
         }
-        self.clear(cx, from);
+        self.report_plaintext(cx, from);
         Ok(())
     }
 
-    /// A record in clear text was read, whatever it holds.
-    pub(super) fn clear(&mut self, cx: &mut Context<'_>, from: Dir) {
+    /// Reports a record in clear text of any type.
+    pub(super) fn report_plaintext(&mut self, cx: &mut Context<'_>, from: Dir) {
         let (record_version, content_type, length) = self.record;
         let is_client = self.role(from) == Role::Client;
         cx.report(&mut self.session, |c| PlaintextData {
@@ -229,21 +230,21 @@ impl Core {
         });
     }
 
-    /// A ChangeCipherSpec, of one octet.
+    /// Handles a ChangeCipherSpec, of one octet.
     pub(super) fn change_cipher_spec(&mut self, cx: &mut Context<'_>, from: Dir) {
         if !self.is_tls13() {
             self.encrypted[from.index()] = true;
         }
         let role = self.role(from);
         cx.report(&mut self.session, |c| ChangeCipherSpec { c, is_client: role == Role::Client });
-        self.clear(cx, from);
+        self.report_plaintext(cx, from);
     }
 
     fn alerts(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
-        // RFC 8446 section 5.1: one alert a record.
-        let most = cx.env.setting("SSL::max_alerts_per_record", MAX_ALERTS as u64);
-        let most = usize::try_from(most).unwrap_or(usize::MAX / 2);
-        let max = if self.is_tls13() { 2 } else { most.saturating_mul(2) };
+        // RFC 8446 section 5.1: one alert per record.
+        let max_alerts = cx.env.setting("SSL::max_alerts_per_record", MAX_ALERTS as u64);
+        let max_alerts = usize::try_from(max_alerts).unwrap_or(usize::MAX / 2);
+        let max = if self.is_tls13() { 2 } else { max_alerts.saturating_mul(2) };
         if data.len() > max {
             let count = (data.len() / 2).to_string();
             cx.weird("SSL_excessive_alerts_in_record", &count, Some(self.tag.name()));

@@ -11,7 +11,7 @@ pub(super) mod content {
     pub(in crate::ssl) const HEARTBEAT: u16 = 24;
 }
 
-/// Which side speaks, once roles are known.
+/// Side of a session, when the roles are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Server,
@@ -19,8 +19,8 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Of the sender `from`, whose connection may run the wrong way round.
-    pub(super) fn of(from: Dir, flipped: bool) -> Self {
-        if (from == Dir::Orig) != flipped { Self::Client } else { Self::Server }
+    /// The role of the sender `from`, whose connection may have the wrong direction.
+    pub(super) fn of_sender(from: Dir, is_flipped: bool) -> Self {
+        if (from == Dir::Orig) != is_flipped { Self::Client } else { Self::Server }
     }
 }

@@ -1,4 +1,4 @@
-//! The row of ssl.log, and the facts of a session until it is written.
+//! The row of ssl.log, and the state of a session from which it is built.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use super::extension;
 use super::fingerprint;
 use super::fingerprint::Carrier;
 use super::message::ServerHello;
-use super::message::asks_for_retry;
+use super::message::is_retry_request;
 use super::message::kind;
 use super::names;
 use super::role::Role;
 use super::role::content;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::env::Fingerprints as Wanted;
 use crate::policy::known::PresentedCertificate;
 
 gannet_log::row! {
     /// SSL, TLS and DTLS sessions.
     pub struct SslRow<'a> = "ssl" {
-        /// When the session was first seen.
+        /// Time at which the session was first seen.
         ts: Time = "ts",
         /// The connection.
         uid: Uid = "uid",
@@ -40,7 +40,7 @@ gannet_log::row! {
         cipher: Option<&'a str> = "cipher",
         /// Group that the server chose for an elliptic-curve key exchange.
         curve: Option<&'a str> = "curve",
-        /// Host name that the client asked for (SNI).
+        /// Host name that the client connects to (SNI).
         server_name: Option<&'a [u8]> = "server_name",
         /// Whether an earlier session was resumed.
         resumed: bool = "resumed",
@@ -50,13 +50,14 @@ gannet_log::row! {
         next_protocol: Option<&'a [u8]> = "next_protocol",
         /// Whether both sides sent encrypted records.
         established: bool = "established",
-        /// One letter a message, upper case from the client: `C` client hello, `S` server hello, `J` hello
-        /// retry request, `X` certificate, `K` server key exchange, `N` server hello done, `G` client
-        /// key exchange, `I` change cipher spec, `L` alert, and so on; `^` when roles turn out reversed.
+        /// One letter per message, in upper case for the client: `C` client hello, `S` server
+        /// hello, `J` hello retry request, `X` certificate, `K` server key exchange, `N` server
+        /// hello done, `G` client key exchange, `I` change cipher spec, `L` alert, and so on; `^`
+        /// if the roles are reversed.
         ssl_history: &'a [u8] = "ssl_history",
-        /// SHA-256 of the server's certificates, in their order.
+        /// SHA-256 of the server's certificates, in the order of the chain.
         cert_chain_fps: Option<Vector<&'a str>> = "cert_chain_fps",
-        /// SHA-256 of the client's certificates, in their order.
+        /// SHA-256 of the client's certificates, in the order of the chain.
         client_cert_chain_fps: Option<Vector<&'a str>> = "client_cert_chain_fps",
         /// Whether the server's certificate matches the requested name.
         sni_matches_cert: Option<bool> = "sni_matches_cert",
@@ -69,22 +70,23 @@ gannet_log::row! {
     }
 }
 
-/// As in Zeek, a history of exactly this many letters takes no further one, except that a change of
-/// roles does and then appends again.
+/// As in Zeek, a history of exactly this length is full. A change of roles is still added, and
+/// letters after it are added again.
 pub(super) const MAX_HISTORY: usize = 100;
-/// Letters that a history holds at the most: one more than are logged.
+/// Maximum number of letters in a history: one more than are logged.
 const MAX_LETTERS: usize = 4097;
 
-/// Certificates of a chain that are kept: one more than are logged, and the first, which may be none.
+/// Maximum number of certificates of a chain that are stored: one more than are logged, and the
+/// first one, which may be unparseable.
 const MAX_LINKS: usize = 102;
 
-/// A certificate of a chain; `None` where it could not be read.
+/// A certificate of a chain; `None` if it cannot be parsed.
 pub(super) type Link = Option<Arc<Certificate>>;
 
-/// The facts of a session so far.
+/// State of a session so far.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// When it was first seen; nothing counts before.
+    /// Time at which it was first seen; before, nothing is recorded.
     since: Option<Time>,
     version: Option<u16>,
     cipher: Option<u32>,
@@ -92,7 +94,7 @@ pub(super) struct Session {
     server_name: Option<Vec<u8>>,
     session_id: Option<[u8; 32]>,
     resumed: bool,
-    /// The client showed a session ticket and no session id.
+    /// The client sent a session ticket and no session id.
     ticket_without_id: bool,
     client_key_exchange: bool,
     /// The client offered a pre-shared key.
@@ -103,19 +105,19 @@ pub(super) struct Session {
     established: bool,
     logged: bool,
     history: Vec<u8>,
-    /// JA3, JA3S and JA4, where they are wanted.
-    prints: Option<Box<[Option<String>; 3]>>,
-    /// Chains of server and client, once any certificate was seen.
+    /// JA3, JA3S and JA4, if their columns are selected.
+    fingerprints_ja: Option<Box<[Option<String>; 3]>>,
+    /// Chains of server and client, once a certificate was seen.
     chains: Option<[Vec<Link>; 2]>,
 }
 
 impl Session {
-    /// Something of the protocol was seen: there will be a row.
+    /// Notes that the protocol was seen, so that a row will be written.
     fn touch(&mut self, now: Time) {
         self.since.get_or_insert(now);
     }
 
-    /// A letter for the history.
+    /// Adds a letter to the history.
     fn note(&mut self, cx: &mut Context<'_>, role: Role, letter: u8) {
         if self.history.len() == MAX_HISTORY || self.history.len() >= MAX_LETTERS {
             return;
@@ -130,27 +132,28 @@ impl Session {
         }
     }
 
-    /// Fingerprints of a client's hello, the first one's.
-    fn client_prints(&mut self, wanted: Wanted, carrier: Carrier, body: &[u8]) {
-        if !wanted.ja3 && !wanted.ja4 {
+    /// Computes the fingerprints of a client's hello, if it is the first one.
+    fn set_client_fingerprints(&mut self, selected: Wanted, carrier: Carrier, body: &[u8]) {
+        if !selected.ja3 && !selected.ja4 {
             return;
         }
         let Ok(client) = fingerprint::Client::parse(body, carrier == Carrier::Dtls) else { return };
-        let [ja3, _, ja4] = &mut **self.prints.get_or_insert_default();
-        if wanted.ja3 {
+        let [ja3, _, ja4] = &mut **self.fingerprints_ja.get_or_insert_default();
+        if selected.ja3 {
             ja3.get_or_insert_with(|| client.ja3());
         }
-        if wanted.ja4 {
+        if selected.ja4 {
             ja4.get_or_insert_with(|| client.ja4(carrier));
         }
     }
 
-    /// The fingerprint of a server's hello, the last one's: the first may ask for another try.
-    fn server_print(&mut self, hello: &ServerHello<'_>) {
-        self.prints.get_or_insert_default()[1] = Some(fingerprint::ja3s(hello));
+    /// Computes the fingerprint of a server's hello; a later one replaces it, since the first may
+    /// be a HelloRetryRequest.
+    fn set_server_fingerprint(&mut self, hello: &ServerHello<'_>) {
+        self.fingerprints_ja.get_or_insert_default()[1] = Some(fingerprint::ja3s(hello));
     }
 
-    /// The roles of originator and responder turned out reversed.
+    /// Notes that originator and responder are reversed.
     fn flipped(&mut self, now: Time) {
         self.touch(now);
         if self.history.len() < MAX_LETTERS {
@@ -158,7 +161,7 @@ impl Session {
         }
     }
 
-    /// A client hello was read; its extensions came before.
+    /// Notes a client hello; its extensions were noted before.
     fn client_hello(&mut self, now: Time, id: [u8; 32]) {
         self.touch(now);
         if id != [0; 32] {
@@ -167,12 +170,12 @@ impl Session {
         }
     }
 
-    /// A server hello was read; its extensions came before.
+    /// Notes a server hello; its extensions were noted before.
     fn server_hello(&mut self, now: Time, hello: &ServerHelloSeen<'_>) {
         self.touch(now);
         let version = *self.version.get_or_insert(hello.version);
         self.cipher = Some(hello.cipher);
-        self.retry_request |= asks_for_retry(hello.server_random);
+        self.retry_request |= is_retry_request(hello.server_random);
         if self.session_id == Some(hello.session_id)
             && !names::is_draft13(version)
             && version != names::TLS13
@@ -181,13 +184,13 @@ impl Session {
         }
     }
 
-    /// The server's group.
+    /// Notes the server's group.
     fn chosen_curve(&mut self, now: Time, curve: u16) {
         self.touch(now);
         self.curve = Some(curve);
     }
 
-    /// Names the client asks for.
+    /// Notes the host names that the client connects to.
     fn server_names(&mut self, cx: &mut Context<'_>, hosts: &[&[u8]]) {
         if let Some(first) = hosts.first() {
             self.server_name = Some(first.to_vec());
@@ -198,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Any extension, after its facts were recorded.
+    /// Notes any extension, after its contents were noted.
     fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
         self.touch(now);
         match (role, ty) {
@@ -211,7 +214,7 @@ impl Session {
         }
     }
 
-    /// Any handshake message, after its facts were recorded.
+    /// Notes any handshake message, after its contents were noted.
     fn message(&mut self, cx: &mut Context<'_>, role: Role, ty: u8) {
         self.touch(cx.now);
         if role == Role::Client && ty == kind::CLIENT_KEY_EXCHANGE {
@@ -244,7 +247,7 @@ impl Session {
         self.note(cx, role, letter);
     }
 
-    /// A change to encryption was announced.
+    /// Notes a ChangeCipherSpec.
     fn change_cipher_spec(&mut self, cx: &mut Context<'_>, role: Role) {
         self.touch(cx.now);
         self.note(cx, role, b'i');
@@ -253,20 +256,20 @@ impl Session {
         }
     }
 
-    /// An alert in clear text.
+    /// Notes an alert in clear text.
     fn alert(&mut self, cx: &mut Context<'_>, role: Role, description: u16) {
         self.touch(cx.now);
         self.note(cx, role, b'l');
         self.last_alert = Some(description);
     }
 
-    /// A heartbeat in clear text.
+    /// Notes a heartbeat in clear text.
     fn heartbeat(&mut self, cx: &mut Context<'_>, role: Role) {
         self.touch(cx.now);
         self.note(cx, role, b'b');
     }
 
-    /// A record in clear text, whatever it holds.
+    /// Notes a record in clear text of any type.
     fn plaintext(&mut self, cx: &mut Context<'_>, application_data: bool) {
         self.touch(cx.now);
         if application_data && self.version.is_some() && !self.established {
@@ -274,19 +277,19 @@ impl Session {
         }
     }
 
-    /// A certificate of `role`'s chain.
+    /// Adds a certificate to the chain of `role`.
     fn certificate(&mut self, role: Role, certificate: Link) {
-        // Certificates before any session are ignored.
+        // Certificates before the session are ignored.
         if self.since.is_some() {
             let chain = &mut self.chains.get_or_insert_default()[role as usize];
-            // The first is the sender's own, whether it could be read or not.
+            // The first is that of the sender, whether it could be parsed or not.
             if chain.is_empty() || certificate.is_some() && chain.len() < MAX_LINKS {
                 chain.push(certificate);
             }
         }
     }
 
-    /// Both sides are encrypted: the row is written.
+    /// Writes the row: both sides are encrypted.
     fn establish(&mut self, cx: &mut Context<'_>) {
         self.touch(cx.now);
         self.established = true;
@@ -306,12 +309,12 @@ impl Session {
         self.log(cx);
     }
 
-    /// The connection ends.
+    /// Writes the row at the end of the connection.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.log(cx);
     }
 
-    /// Writes the row, unless it was written or there is nothing to say.
+    /// Writes the row, unless it was written or there is nothing to log.
     fn log(&mut self, cx: &mut Context<'_>) {
         let Some(ts) = self.since else { return };
         if std::mem::replace(&mut self.logged, true) {
@@ -322,9 +325,10 @@ impl Session {
         let curve = self.curve.map(names::curve);
         let last_alert = self.last_alert.map(names::alert);
         let chain = |role: Role| self.chains.as_ref().map(|c| fingerprints(&c[role as usize]));
-        let wanted = cx.env.fingerprints;
-        let prints = self.prints.as_deref();
-        let print = |wanted: bool, i: usize| Extra(wanted.then(|| prints?[i].as_deref()));
+        let selected = cx.env.fingerprints;
+        let fingerprints_ja = self.fingerprints_ja.as_deref();
+        let print =
+            |selected: bool, i: usize| Extra(selected.then(|| fingerprints_ja?[i].as_deref()));
         let row = SslRow {
             ts,
             uid: cx.conn.uid,
@@ -341,19 +345,19 @@ impl Session {
             cert_chain_fps: chain(Role::Server),
             client_cert_chain_fps: chain(Role::Client),
             sni_matches_cert: self.name_matches(),
-            ja3: print(wanted.ja3, 0),
-            ja3s: print(wanted.ja3s, 1),
-            ja4: print(wanted.ja4, 2),
+            ja3: print(selected.ja3, 0),
+            ja3s: print(selected.ja3s, 1),
+            ja4: print(selected.ja4, 2),
         };
         cx.log(&row);
     }
 
-    /// Whether the server's own certificate is one for the name asked for, if both are known.
+    /// Whether the server's own certificate is valid for the requested name, if both are known.
     fn name_matches(&self) -> Option<bool> {
         Some(self.leaf()?.matches_host(self.server_name.as_ref()?))
     }
 
-    /// The server's own certificate, if it could be read.
+    /// The server's own certificate, if it could be parsed.
     fn leaf(&self) -> Option<&Certificate> {
         self.chains.as_ref()?[Role::Server as usize].first()?.as_deref()
     }
@@ -363,12 +367,12 @@ fn role(is_client: bool) -> Role {
     if is_client { Role::Client } else { Role::Server }
 }
 
-/// What happens to a session, event by event: the event, and what is done.
-macro_rules! hear {
+/// Implements the handlers: each event with what the session does.
+macro_rules! on_event {
     ($($event:ty, |$session:ident, $cx:ident, $e:ident| $do:expr;)*) => { $(
-        impl Hear<$event> for Session {
+        impl OnEvent<$event> for Session {
             #[inline]
-            fn hear(&mut self, $cx: &mut Context<'_>, $e: &$event) {
+            fn on_event(&mut self, $cx: &mut Context<'_>, $e: &$event) {
                 let $session = self;
                 $do;
             }
@@ -376,14 +380,14 @@ macro_rules! hear {
     )* };
 }
 
-hear! {
+on_event! {
     Recognized, |s, cx, _e| s.touch(cx.now);
-    Broken, |s, cx, _e| s.log(cx);
+    Violated, |s, cx, _e| s.log(cx);
     Flipped, |s, cx, _e| s.flipped(cx.now);
-    ClientHelloBody<'_>, |s, cx, e| s.client_prints(cx.env.fingerprints, e.carrier, e.body);
+    ClientHelloBody<'_>, |s, cx, e| s.set_client_fingerprints(cx.env.fingerprints, e.carrier, e.body);
     ServerHelloBody<'_>, |s, cx, e| {
         if cx.env.fingerprints.ja3s {
-            s.server_print(e.hello.hello);
+            s.set_server_fingerprint(e.hello.hello);
         }
     };
     ClientHelloSeen<'_>, |s, cx, e| s.client_hello(cx.now, e.session_id);
@@ -406,7 +410,7 @@ hear! {
         }
     };
     SupportedVersionsSeen, |s, cx, e| {
-        // It overrides the version of the hello.
+        // It overrides the version field of the hello.
         if let Numbers::One(version) = e.versions {
             s.touch(cx.now);
             s.version = Some(version);
@@ -433,13 +437,13 @@ fn fingerprints(chain: &[Link]) -> Vector<&str> {
     Vector(chain.iter().flatten().map(|c| c.fingerprint.as_str()).collect())
 }
 
-/// The rows of certificates, whose state is that of the shard.
+/// Writes the rows of certificates, whose state belongs to the shard.
 pub(super) struct CertificateRows;
 
-impl Hear<X509Seen<'_>> for CertificateRows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
+impl OnEvent<X509Seen<'_>> for CertificateRows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &X509Seen<'_>) {
         let (env, now) = (&mut *cx.env, cx.now);
-        if env.certificates.rows.see(&env.logs, now, event) {
+        if env.certificates.rows.is_to_be_logged(&env.logs, now, event) {
             let X509Seen { is_host, is_client, .. } = *event;
             with_row(now, event.certificate.0, is_host, is_client, |row| cx.log(row));
         }

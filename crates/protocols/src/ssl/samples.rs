@@ -1,6 +1,6 @@
-//! Messages for tests, put together from their parts.
+//! Builds messages for tests.
 
-/// A TLS record.
+/// Builds a TLS record.
 pub(crate) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![kind, 3, 3];
     out.extend((content.len() as u16).to_be_bytes());
@@ -8,7 +8,7 @@ pub(crate) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A handshake message.
+/// Builds a handshake message.
 pub(crate) fn message(ty: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![ty];
     out.extend(&(body.len() as u32).to_be_bytes()[1..]);
@@ -16,7 +16,7 @@ pub(crate) fn message(ty: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An extension.
+/// Builds an extension.
 pub(crate) fn extension(ty: u16, data: &[u8]) -> Vec<u8> {
     let mut out = ty.to_be_bytes().to_vec();
     out.extend((data.len() as u16).to_be_bytes());
@@ -24,7 +24,7 @@ pub(crate) fn extension(ty: u16, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A server_name extension.
+/// Builds a server_name extension.
 pub(crate) fn server_name(host: &[u8]) -> Vec<u8> {
     let n = host.len() as u16;
     let mut data = (n + 3).to_be_bytes().to_vec();
@@ -41,7 +41,7 @@ fn with_extensions(mut body: Vec<u8>, extensions: &[Vec<u8>]) -> Vec<u8> {
     body
 }
 
-/// The body of a ClientHello that offers one cipher suite.
+/// Builds the body of a ClientHello that offers one cipher suite.
 pub(crate) fn client_hello(version: u16, session_id: &[u8], extensions: &[Vec<u8>]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     body.extend([7; 32]);
@@ -54,7 +54,7 @@ pub(crate) fn client_hello(version: u16, session_id: &[u8], extensions: &[Vec<u8
     with_extensions(body, extensions)
 }
 
-/// The body of a ServerHello.
+/// Builds the body of a ServerHello.
 pub(crate) fn server_hello(
     version: u16,
     session_id: &[u8],
@@ -70,7 +70,7 @@ pub(crate) fn server_hello(
     with_extensions(body, extensions)
 }
 
-/// The body of a ServerKeyExchange with secp256r1 and a signature, as from TLS 1.2 on.
+/// Builds the body of a ServerKeyExchange with secp256r1 and a signature, as from TLS 1.2 on.
 pub(crate) fn ecdhe() -> Vec<u8> {
     let mut body = vec![3, 0, 23, 4, 1, 2, 3, 4];
     body.extend([4, 1, 0, 2, 9, 9]);
@@ -101,7 +101,7 @@ pub(crate) const CERTIFICATE: [u8; 298] = [
     0x39, 0x61, 0x32, 0x39, 0x68, 0x5b, 0x83, 0x3b, 0x65, 0x00,
 ];
 
-/// The body of a Certificate message.
+/// Builds the body of a Certificate message.
 pub(crate) fn chain(certificates: &[&[u8]]) -> Vec<u8> {
     let u24 = |n: usize| (n as u32).to_be_bytes()[1..].to_vec();
     let all: Vec<u8> =

@@ -1,4 +1,4 @@
-//! Certificates that come by.
+//! Reports certificates that are seen.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::raise;
 use super::rows::CertificateRows;
 use crate::Context;
 
-/// Reads a certificate that was seen and reports it. `None` if it cannot be read.
-pub(crate) fn seen(
+/// Parses a certificate and reports it. `None` if it cannot be parsed.
+pub(crate) fn report_certificate(
     cx: &mut Context<'_>,
     source: &'static str,
     der: &[u8],

@@ -1,4 +1,4 @@
-//! The stream of a TCP connection, as its analyzers and the events of segments get it.
+//! Delivers the stream of a TCP connection to analyzers and to the events of segments.
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -21,14 +21,14 @@ use crate::conn_state::events::RexmitInconsistency;
 use crate::packet::build::flag_letters;
 
 impl Session<'_> {
-    /// Passes bytes in order to listeners that want them, and to the analyzers.
+    /// Passes bytes in order to listeners that request them, and to the analyzers.
     fn pass_data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
-        let is_followed = self.follows_data();
+        let is_followed = self.reports_data();
         if is_followed {
             self.report_contents(conn, from, data);
         }
         self.start_stream(conn);
-        self.each(conn, |a, cx| a.stream(cx, from, data));
+        self.for_each(conn, |a, cx| a.stream(cx, from, data));
         if is_followed {
             self.match_data(conn, from, data);
         }
@@ -39,8 +39,9 @@ impl tcp::Consumer for Session<'_> {
     #[inline]
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.before_data(conn);
-        // Bytes that no analyzer waits for: of a connection whose protocol is not known, say.
-        if !self.stack.is_done() || self.follows_data() {
+        // Otherwise no analyzer needs the bytes: for example because the protocol of the connection
+        // is unknown.
+        if !self.stack.is_done() || self.reports_data() {
             self.pass_data(conn, from, data);
         }
     }
@@ -54,21 +55,21 @@ impl tcp::Consumer for Session<'_> {
         self.start_stream(conn);
         self.env.gap_at = at;
         self.report_gap(conn, from, at, len);
-        self.each_of(conn, |e| !e.is_off && !e.is_inner, |a, cx| a.gap(cx, from, len));
+        self.for_each_of(conn, |e| !e.is_suspended && !e.is_inner, |a, cx| a.gap(cx, from, len));
     }
 
     fn end(&mut self, conn: &mut Conn, from: Dir) {
         self.start_stream(conn);
-        self.each(conn, |a, cx| a.end(cx, from));
-        self.each_of(conn, |e| e.is_leaving, |a, cx| a.end_removed(cx, from));
+        self.for_each(conn, |a, cx| a.end(cx, from));
+        self.for_each_of(conn, |e| e.is_ending, |a, cx| a.end_removed(cx, from));
     }
 
     fn closed(&mut self, conn: &mut Conn) {
-        self.each(conn, |a, cx| a.closed(cx));
+        self.for_each(conn, |a, cx| a.closed(cx));
     }
 
     fn reset(&mut self, conn: &mut Conn) {
-        self.each_of(conn, |e| !e.is_off || e.is_leaving, |a, cx| a.reset(cx));
+        self.for_each_of(conn, |e| !e.is_suspended || e.is_ending, |a, cx| a.reset(cx));
     }
 
     fn flipped(&mut self, conn: &mut Conn) {
@@ -77,11 +78,11 @@ impl tcp::Consumer for Session<'_> {
         if let Some(tag) = expected {
             raise_announced(self.env, conn, tag);
         }
-        // Those of UDP flip when an analyzer asks for it, and the event is raised there.
+        // UDP connections flip when an analyzer requests it, which also raises the event.
         if conn.proto == Proto::Tcp {
             self.raise(conn, |c| ConnectionFlipped { c });
         }
-        self.each(conn, |a, cx| a.flip(cx));
+        self.for_each(conn, |a, cx| a.flip(cx));
         if let Some(tag) = expected {
             self.start_stream(conn);
             self.add_announced(conn, tag);
@@ -112,6 +113,7 @@ impl tcp::Consumer for Session<'_> {
         if steps::wants_segments(self) {
             steps::raise(self, conn, step);
         }
+        self.match_noted(conn);
         if !segment.payload.is_empty() {
             self.before_data(conn);
         }
@@ -119,7 +121,9 @@ impl tcp::Consumer for Session<'_> {
 
     #[inline]
     fn wants_segment(&self, segment: &gannet_wire::Tcp<'_>) -> bool {
-        steps::wants_segments(self) || self.env.owes() && !segment.payload.is_empty()
+        steps::wants_segments(self)
+            || self.env.first_packet.is_some()
+            || self.env.has_unfinished() && !segment.payload.is_empty()
     }
 
     fn compares(&self) -> bool {
@@ -137,7 +141,7 @@ impl tcp::Consumer for Session<'_> {
         if states[1] == tcp::State::Established {
             self.raise(conn, |c| ConnectionEstablished { c });
         }
-        // A half-established connection is judged by the originator's port where only that one
+        // For a half-established connection, only the originator's port is checked if only that one
         // is known.
         let likely = |p| self.env.is_likely_server_port(Proto::Tcp, p);
         let mut port = conn.id.resp_p;
@@ -165,8 +169,8 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No
-            || self.stack.entries.iter().any(|e| !e.is_off)
-            || self.follows_data()
+        self.stack.waiting != Waiting::Nothing
+            || self.stack.entries.iter().any(|e| !e.is_suspended)
+            || self.reports_data()
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes of streams that listeners want.
+//! Reports bytes of streams to listeners.
 
 use gannet_base::Dir;
 use gannet_flow::Conn;
@@ -8,19 +8,19 @@ use crate::packet::events::StreamContents;
 use crate::packet::events::TcpContents;
 
 impl Session<'_> {
-    /// Whether listeners want the bytes of streams: where none is asked for, nothing is reported.
+    /// Whether listeners request the bytes of streams; if not, nothing is reported.
     #[inline]
-    pub(super) fn follows_data(&self) -> bool {
+    pub(super) fn reports_data(&self) -> bool {
         self.matches_data() || self.wants::<TcpContents<'_>>() || self.wants::<StreamContents<'_>>()
     }
 
-    /// A script writes streams of a connection to files, or no longer.
+    /// Starts or stops writing streams of a connection to files, for a script.
     pub fn record(&mut self, conn: &Conn, sides: [bool; 2]) {
-        self.env.logs.events.want::<StreamContents<'_>>();
+        self.env.logs.events.add_interest::<StreamContents<'_>>();
         self.env.streams.conns.entry(conn.uid).or_default().recorded = sides;
     }
 
-    /// Bytes of a stream, in order.
+    /// Reports bytes of a stream, in order.
     #[cold]
     pub(super) fn report_contents(&mut self, conn: &Conn, from: Dir, contents: &[u8]) {
         let wants_all = self.wants::<TcpContents<'_>>();
@@ -43,8 +43,8 @@ impl Session<'_> {
         }
     }
 
-    /// Bytes that are missing, from this position on. As in Zeek, a recording says so where bytes behind them wait already,
-    /// which follow at once.
+    /// Reports `len` missing bytes at offset `at`. As in Zeek, a recording contains the gap if
+    /// bytes after it are buffered, which follow immediately.
     pub(super) fn report_gap(&mut self, conn: &Conn, from: Dir, at: u64, len: u64) {
         let Some(streams) = self.env.streams.conns.get_mut(&conn.uid) else { return };
         streams.next[from.index()] = at.saturating_add(len);

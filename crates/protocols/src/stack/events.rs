@@ -1,4 +1,4 @@
-//! Events of analyzers: protocols that were recognised, and those that failed.
+//! Events of analyzers: confirmations and violations of protocols.
 
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -11,7 +11,7 @@ use crate::Tag;
 gannet_event::enumeration!(Tag = "AllAnalyzers::Tag", |tag| tag.zeek_name());
 
 gannet_event::record! {
-    /// Where a protocol was recognised.
+    /// Where a protocol was confirmed.
     pub struct ConfirmationInfo = "AnalyzerConfirmationInfo" {
         /// The connection.
         c: Option<Connection> = "c",
@@ -33,7 +33,7 @@ gannet_event::record! {
         f: Option<FileRef> = "f",
         /// Number of the analyzer.
         aid: Option<AnalyzerId> = "aid",
-        /// The first bytes that show it.
+        /// The first bytes of the violating data.
         data: Option<&'a [u8]> = "data",
     }
 }
@@ -41,7 +41,8 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::STACK;
 
-    /// File analysis asks which file the data of an analyzer belongs to. Handlers run at once.
+    /// File analysis requests the handle of the file that an analyzer's data belongs to. Handlers
+    /// run immediately.
     pub struct GetFileHandle = "get_file_handle" {
         /// The analyzer.
         tag: Tag = "tag",
@@ -51,27 +52,27 @@ gannet_event::events! {
         is_orig: bool = "is_orig",
     }
 
-    /// A connection begins with an analyzer that its port or an announcement asks for.
+    /// A connection begins with an analyzer that its port or an announcement selects.
     pub struct AnalyzerPlanned = "gannet::analyzer_planned", opt_in {
         /// The connection.
         c: Connection = "c",
         /// The analyzer.
         atype: Tag = "atype",
-        /// Its number.
+        /// Number of the analyzer.
         aid: AnalyzerId = "aid",
     }
 
-    /// A connection begins: numbers of its analyzers that are of no protocol.
+    /// A connection begins: numbers of its analyzers without a protocol.
     pub struct AnalyzersNumbered = "gannet::analyzers_numbered", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The number of its transport's analyzer.
+        /// Number of its transport analyzer.
         transport: AnalyzerId = "transport",
-        /// The number of the one that counts its bytes.
+        /// Number of its size analyzer, which counts bytes.
         sizes: AnalyzerId = "sizes",
     }
 
-    /// An analyzer passes on a file, from its beginning or after it was given up.
+    /// An analyzer passes on a file, from its beginning or after the file timed out.
     pub struct FileStarts = "gannet::file_starts", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -79,15 +80,15 @@ gannet_event::events! {
         atype: Tag = "atype",
         /// Whether the originator sends the file.
         is_orig: bool = "is_orig",
-        /// Its name in the logs, if it is analyzed.
+        /// Identifier of the file in the logs, if it is analyzed.
         fuid: Option<Uid> = "fuid",
     }
 
-    /// An analyzer recognised its protocol.
+    /// An analyzer confirmed its protocol.
     pub struct AnalyzerConfirmationInfo = "analyzer_confirmation_info" {
         /// The analyzer.
         atype: Tag = "atype",
-        /// Where.
+        /// Where it was confirmed.
         info: ConfirmationInfo = "info",
     }
 
@@ -97,7 +98,7 @@ gannet_event::events! {
         ts: Time = "ts",
         /// The analyzer.
         atype: Tag = "atype",
-        /// Where and how.
+        /// Where and how the protocol was violated.
         info: ViolationInfo<'a> = "info",
     }
 
@@ -109,11 +110,11 @@ gannet_event::events! {
         a: Tag = "a",
     }
 
-    /// The bytes that an analyzer was given are not its protocol.
+    /// The data of an analyzer violates its protocol.
     pub struct AnalyzerViolationInfo<'a> = "analyzer_violation_info" {
         /// The analyzer.
         atype: Tag = "atype",
-        /// Where and how.
+        /// Where and how the protocol was violated.
         info: ViolationInfo<'a> = "info",
     }
 }

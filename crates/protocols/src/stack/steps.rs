@@ -1,4 +1,4 @@
-//! The steps of a TCP segment as events.
+//! Raises the events of TCP segments.
 
 use gannet_base::Dir;
 use gannet_flow::Conn;
@@ -21,7 +21,7 @@ pub(super) fn wants_segments(session: &Session<'_>) -> bool {
         || session.wants::<TcpSequences>()
 }
 
-/// Raises the event of a step.
+/// Raises the events of a step.
 #[cold]
 pub(super) fn raise(session: &mut Session<'_>, conn: &mut Conn, step: &Step<'_>) {
     match *step {
@@ -91,7 +91,8 @@ fn raise_segment(
     }
 }
 
-/// Raises the event of all options with their fields. As in Zeek, only that looks at their lengths.
+/// Raises the event of all options with their fields. As in Zeek, only this event checks their
+/// lengths.
 #[cold]
 fn raise_options(
     session: &mut Session<'_>,

@@ -1,23 +1,24 @@
-//! Streams whose bytes listeners want.
+//! State of the streams whose bytes are reported to listeners.
 
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidMap;
 
-/// The streams of which bytes are reported.
+/// The streams whose bytes are reported.
 #[derive(Debug, Default)]
 pub(crate) struct ReportedStreams {
     pub(super) conns: UidMap<Streams>,
 }
 
-/// Both streams of a connection.
+/// Reporting state of both streams of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Streams {
-    /// The position of the next byte of each; the SYN is the first one.
+    /// Sequence number of the next byte of each stream, relative to the SYN, which is 0.
     pub(super) next: [u64; 2],
-    /// Whether scripts write them to files.
+    /// Whether scripts write the streams to files.
     pub(super) recorded: [bool; 2],
-    /// Bytes that each side's stream misses behind what was recorded, and when that was found.
+    /// Number of missing bytes after the recorded part of each stream, and the time at which they
+    /// were noticed.
     pub(super) missing: [Option<(Time, u64)>; 2],
 }
 
@@ -28,7 +29,7 @@ impl Default for Streams {
 }
 
 impl ReportedStreams {
-    /// A connection is over.
+    /// Removes the state of a connection that ended.
     #[inline]
     pub(super) fn end(&mut self, conn: Uid) {
         if !self.conns.is_empty() {

@@ -33,7 +33,7 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     let mut say = |from, data: &[u8]| {
         session.datagram(&mut h.conn, from, (data, data.len() as u32), data.len() as u32 + 28);
-        session.settle(&mut h.conn);
+        session.apply_requests(&mut h.conn);
     };
     say(Dir::Orig, b"INVITE sip:b SIP/2.0\r\nTo: b\r\nwhat\r\n\r\n");
     say(Dir::Orig, b"not looked at\r\n\r\n");
@@ -48,18 +48,18 @@ fn what_returns_after_a_violation_knows_what_it_knew() {
 #[test]
 fn what_scripts_disable_after_a_violation_is_found_again() {
     let mut h = Harness::new(Proto::Tcp, 443);
-    h.env.steering = crate::steering::Steering::scripted();
+    h.env.activation = crate::activation::Activation::scripted();
     let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
     stack.prepare(&mut h.env, &mut h.conn, h.now);
     let mut session =
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     session.start(&mut h.conn, Tag::Ssl, None);
-    // A hello of SSL 2 with a version that there is not.
+    // An SSL 2 hello with an unassigned version.
     let hello = b"\x80\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, hello);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     let is_on = |session: &Session<'_>| {
-        session.stack.entries.iter().any(|e| e.tag == Tag::Ssl && !e.is_off)
+        session.stack.entries.iter().any(|e| e.tag == Tag::Ssl && !e.is_suspended)
     };
     assert!(is_on(&session), "scripts decide");
     session.remove(&mut h.conn, Tag::Ssl, true);
@@ -86,7 +86,7 @@ fn inner_analyzers_are_not_notified_of_gaps() {
             let hello = record(22, &hello);
             tcp::Consumer::data(&mut session, &mut h.conn, from, &hello);
         }
-        session.settle(&mut h.conn);
+        session.apply_requests(&mut h.conn);
         assert_eq!(h.conn.services.contains(Tag::Ssl as u8), expected);
     }
 }
@@ -103,7 +103,7 @@ fn rows_of(port: u16, path: &str, segments: &[(Dir, &[u8])]) -> Vec<BTreeMap<Str
         sent[from.index()] += data.len() as u64;
         h.conn.set_payload(*from, sent[from.index()]);
         tcp::Consumer::data(&mut session, &mut h.conn, *from, data);
-        session.settle(&mut h.conn);
+        session.apply_requests(&mut h.conn);
     }
     session.finish(&mut h.conn);
     h.rows(path)
@@ -117,14 +117,14 @@ fn a_violation_does_not_end_what_is_known_of_a_ftp_session() {
         &[
             (Dir::Resp, b"220 server\r\nwhose greeting goes on\r\n"),
             (Dir::Orig, b"USER me\r\n"),
-            // Its analyzer is back, and is taken off once more.
+            // The analyzer is enabled again, and then removed again.
             (Dir::Resp, b"331 password?\r\n"),
             (Dir::Orig, b"RETR a\r\n"),
         ],
     );
     let columns = ["user", "command", "arg", "reply_code"];
-    let told: Vec<_> = rows.iter().map(|r| columns.map(|c| &*r[c])).collect();
-    assert_eq!(told, [["me", "USER", "me", "331"]]);
+    let reported: Vec<_> = rows.iter().map(|r| columns.map(|c| &*r[c])).collect();
+    assert_eq!(reported, [["me", "USER", "me", "331"]]);
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn a_violation_does_not_end_what_is_known_of_an_ssh_session() {
         "ssh",
         &[
             (Dir::Orig, b"SSH-2.0-a\r\n"),
-            // Algorithms before the other side's version cannot be read.
+            // Algorithms before the other side's version cannot be parsed.
             (Dir::Orig, b"\0\0\0\x0c\x0a\x14"),
             (Dir::Resp, b"SSH-2.0-b\r\n"),
         ],
     );
-    let told: Vec<_> =
+    let reported: Vec<_> =
         rows.iter().map(|r| ["version", "client", "server"].map(|c| &*r[c])).collect();
-    assert_eq!(told, [["2", "SSH-2.0-a", "SSH-2.0-b"]]);
+    assert_eq!(reported, [["2", "SSH-2.0-a", "SSH-2.0-b"]]);
 }
 
 #[test]
@@ -157,13 +157,14 @@ fn a_violation_does_not_end_what_is_known_of_an_irc_session() {
             (Dir::Orig, b"JOIN #h\r\n"),
         ],
     );
-    let told: Vec<_> = rows.iter().map(|r| ["nick", "user", "command"].map(|c| &*r[c])).collect();
-    // All is read again when the analyzer is back.
+    let reported: Vec<_> =
+        rows.iter().map(|r| ["nick", "user", "command"].map(|c| &*r[c])).collect();
+    // Everything is parsed again when the analyzer is enabled again.
     let again = [["a", "-", "NICK"], ["a", "-", "USER"]];
-    assert_eq!(told, [["-", "-", "NICK"], again[0], again[1]]);
+    assert_eq!(reported, [["-", "-", "NICK"], again[0], again[1]]);
 }
 
-/// Columns of rows, one text a row.
+/// Columns of rows, as one text per row.
 fn columns(rows: &[BTreeMap<String, String>], names: &[&str]) -> Vec<String> {
     rows.iter().map(|r| names.iter().map(|c| &*r[*c]).collect::<Vec<_>>().join(" ")).collect()
 }
@@ -172,13 +173,13 @@ fn columns(rows: &[BTreeMap<String, String>], names: &[&str]) -> Vec<String> {
 fn what_is_no_request_line_does_not_part_a_http_request_from_its_response() {
     let mut segments = vec![
         (Dir::Orig, &b"POST /a HTTP/1.1\r\nHost: h\r\n\r\nuser=foo\r\n"[..]),
-        // The analyzer is back, reads all of it again, and is taken off once more.
+        // The analyzer is enabled again, parses everything again, and is removed again.
         (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ];
     let names = ["trans_depth", "method", "uri", "status_code", "response_body_len"];
     let rows = rows_of(80, "http", &segments);
     assert_eq!(columns(&rows, &names), ["1 POST /a 200 2", "2 POST /a - 0"]);
-    // So far into a connection nothing is taken off any more.
+    // At this length of a connection, no analyzer is removed any more.
     let long = [&b"HTTP/1.1 200 OK\r\nContent-Length: 12000\r\n\r\n"[..], &[b'x'; 12_000]].concat();
     segments[1].1 = &long;
     segments.push((Dir::Resp, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"));
@@ -219,10 +220,10 @@ fn a_removed_analyzer_ends_its_messages_with_more_data_or_with_the_stream() {
             let mut session =
                 Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
             tcp::Consumer::data(&mut session, &mut h.conn, from, data);
-            session.settle(&mut h.conn);
+            session.apply_requests(&mut h.conn);
             done = h.events();
         }
-        // The violation has removed the analyzer, and the response goes on.
+        // The violation has removed the analyzer, and the response continues.
         assert!(done.is_empty(), "{done:?}");
         let mut session =
             Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
@@ -247,7 +248,7 @@ fn mails_are_counted_on_after_a_violation() {
             (Dir::Resp, b"220 a\r\n"),
             (Dir::Orig, b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n.\r\n"),
             (Dir::Resp, b"250 x\r\n250 y\r\n354 z\r\n250 done\r\nwhat?\r\n"),
-            // All is read again.
+            // Everything is parsed again.
             (Dir::Orig, b"EHLO me\r\n"),
         ],
     );
@@ -273,13 +274,13 @@ fn what_was_read_to_its_end_is_not_read_again() {
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
     let hello = record(22, &message(1, &client_hello(0x0303, b"", &[])));
     let answer = record(22, &message(2, &server_hello(0x0303, b"", 0xc02f, &[])));
-    // After a hole the start of a record is unknown, even if the data looks like one.
+    // After a gap the start of a record is unknown, even if the data resembles one.
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, &hello);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1, 1_180_489_186);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Resp, &answer);
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     session.finish(&mut h.conn);
     assert_eq!(columns(&h.rows("ssl"), &["ssl_history", "version"]), ["C -"]);
 }
@@ -316,7 +317,7 @@ fn who_was_announced_is_known_once_the_roles_are_exchanged() {
     h.conn.flip();
     tcp::Consumer::flipped(&mut session, &mut h.conn);
     tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, b"a file");
-    session.settle(&mut h.conn);
+    session.apply_requests(&mut h.conn);
     session.finish(&mut h.conn);
     assert!(h.conn.services.contains(Tag::FtpData as u8));
     h.env.finish(h.now);
@@ -337,8 +338,8 @@ fn an_idle_release_is_no_start_and_keeps_what_was_counted() {
             let mut session =
                 Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
             session.datagram(&mut h.conn, from, (data, data.len() as u32), data.len() as u32 + 28);
-            session.settle(&mut h.conn);
-            session.rest(&h.conn);
+            session.apply_requests(&mut h.conn);
+            session.release_idle(&h.conn);
         }
         released += usize::from(stack.entries.is_empty());
         if let Waiting::Idle(its) = &mut stack.waiting {

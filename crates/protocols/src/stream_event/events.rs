@@ -5,7 +5,8 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::StreamEvent);
 
-    /// Reassembled bytes of a connection, segment by segment. Costs much where connections carry much.
+    /// Reassembled bytes of a connection, segment by segment. Expensive for connections with much
+    /// data.
     pub struct StreamDeliver<'a> = "stream_deliver", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -21,9 +22,9 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent them.
         is_orig: bool = "is_orig",
-        /// The place of the first one in the stream; the stream begins with 1.
+        /// Position of the first missing byte in the stream; the stream begins with 1.
         seq: u64 = "seq",
-        /// How many.
+        /// Number of missing bytes.
         len: u64 = "len",
     }
 }

@@ -1,7 +1,7 @@
-//! The bytes of connections as events, for scripts that read them by themselves.
+//! Raises events with the bytes of connections, for scripts that parse them.
 //!
-//! It belongs to no port and recognizes nothing: a script registers it for a port, or for what HTTP connections are
-//! upgraded to. It has no log and no service name.
+//! The analyzer has no port and detects nothing: a script registers it for a port, or for a
+//! protocol of HTTP upgrades. It has no log and no service name.
 
 pub mod events;
 
@@ -15,7 +15,7 @@ use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 
-/// What the rest of gannet knows of it.
+/// Analyzers and events.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry::new(Tag::StreamEvent, "STREAM_EVENT", "stream_event")],
     events: &[events::EVENTS],
@@ -24,12 +24,12 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    /// Bytes of each direction, delivered or missing.
+    /// Number of bytes of each direction, delivered or missing.
     seen: [u64; 2],
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { seen: [0; 2] }
     }

@@ -1,4 +1,4 @@
-//! ASN.1 in its basic encoding (ITU-T X.690): tag, length, content.
+//! ASN.1 in Basic Encoding Rules (ITU-T X.690): tag, length, content.
 
 use super::Bytes;
 use super::OutOfBound;
@@ -7,7 +7,7 @@ use super::RecordFault;
 
 /// Tag of an integer.
 pub const INTEGER: u8 = 0x02;
-/// Tag of a string of bytes.
+/// Tag of an octet string.
 pub const OCTET_STRING: u8 = 0x04;
 /// Tag of an object identifier.
 pub const OBJECT_IDENTIFIER: u8 = 0x06;
@@ -17,9 +17,9 @@ pub const SEQUENCE: u8 = 0x30;
 /// Tag and length of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The first byte: class, form and number.
+    /// The first byte: class, form and tag number.
     pub tag: u8,
-    /// Bytes of content as announced; not checked against anything.
+    /// Length of the content according to the header; not checked against the data.
     pub length: u64,
 }
 
@@ -36,10 +36,10 @@ impl Head {
     }
 }
 
-/// A value, or its fault.
+/// A parsed value, or its fault.
 pub type Result<T> = std::result::Result<T, RecordFault>;
 
-/// Reads tag and length. A length of more than eight bytes counts as none.
+/// Parses tag and length. A length of more than eight bytes counts as 0.
 pub fn head(b: &mut Bytes<'_>) -> Result<Head> {
     const RECORD: &str = "ASN1EncodingMeta";
     let &[tag, first, ref rest @ ..] = b.0 else {
@@ -54,8 +54,8 @@ pub fn head(b: &mut Bytes<'_>) -> Result<Head> {
     Ok(Head { tag, length })
 }
 
-/// Bytes of the length that follows the first tag, where it has more than eight and they are all
-/// there: no number can be so long.
+/// Number of bytes of the length after the first tag, if there are more than eight and all are
+/// available: such a length cannot be represented.
 pub fn long_length(data: &[u8]) -> Option<usize> {
     let mut b = Bytes(data);
     b.u8()?;
@@ -63,7 +63,7 @@ pub fn long_length(data: &[u8]) -> Option<usize> {
     b.take(n).map(<[u8]>::len)
 }
 
-/// Reads a value: its tag and content.
+/// Parses a value: its tag and content.
 pub fn value<'a>(b: &mut Bytes<'a>) -> Result<(u8, &'a [u8])> {
     let within = RecordBounds::new("ASN1Encoding", b);
     let head = head(b)?;
@@ -71,7 +71,7 @@ pub fn value<'a>(b: &mut Bytes<'a>) -> Result<(u8, &'a [u8])> {
     Ok((head.tag, content))
 }
 
-/// Reads the content of a value that must have this tag.
+/// Parses the content of a value that must have this tag.
 pub fn tagged<'a>(b: &mut Bytes<'a>, tag: u8) -> Result<&'a [u8]> {
     match value(b)? {
         (t, content) if t == tag => Ok(content),
@@ -79,10 +79,10 @@ pub fn tagged<'a>(b: &mut Bytes<'a>, tag: u8) -> Result<&'a [u8]> {
     }
 }
 
-/// Most bytes of an integer: an unsigned one of 64 bits whose first bit is set.
+/// Maximum length of an integer, in bytes: an unsigned 64-bit integer whose first bit is set.
 const MAX_INTEGER: usize = 9;
 
-/// Reads the bytes of an integer, at most nine.
+/// Parses the bytes of an integer, at most nine.
 pub fn number<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     let content = tagged(b, INTEGER)?;
     if content.len() > MAX_INTEGER {
@@ -91,12 +91,12 @@ pub fn number<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     Ok(content)
 }
 
-/// Reads an integer of at most nine bytes, taken as unsigned; nine bytes count as 0.
+/// Parses an integer of at most nine bytes as unsigned; nine bytes count as 0.
 pub fn integer(b: &mut Bytes<'_>) -> Result<u64> {
     number(b).map(unsigned)
 }
 
-/// Steps into a sequence: reads its tag and length, leaves its content.
+/// Enters a sequence: parses its tag and length, and leaves its content.
 pub fn sequence(b: &mut Bytes<'_>) -> Result<Head> {
     match head(b)? {
         head if head.tag == SEQUENCE => Ok(head),
@@ -104,7 +104,7 @@ pub fn sequence(b: &mut Bytes<'_>) -> Result<Head> {
     }
 }
 
-/// An unsigned number of up to eight bytes, big-endian; longer ones count as 0.
+/// Decodes an unsigned big-endian integer of up to eight bytes; longer ones count as 0.
 pub fn unsigned(content: &[u8]) -> u64 {
     if content.len() > 8 {
         return 0;
@@ -117,8 +117,8 @@ mod tests {
     use super::*;
 
     /// The text of an error, without Zeek's common prefix.
-    fn said<T>(r: Result<T>) -> String {
-        super::super::said(r.err().unwrap())
+    fn error_text<T>(r: Result<T>) -> String {
+        super::super::error_text(r.err().unwrap())
     }
 
     #[test]
@@ -126,8 +126,11 @@ mod tests {
         let h = |d| head(&mut Bytes(d)).map(|h| (h.tag, h.length));
         assert_eq!(h(b"\x02\x01"), Ok((2, 1)));
         assert_eq!(h(b"\x30\x82\x01\x00"), Ok((0x30, 256)));
-        assert_eq!(said(h(b"\x30\x82\x01")), "out_of_bound: ASN1EncodingMeta:more_len: 4 > 3");
-        assert_eq!(said(h(b"\x30")), "out_of_bound: ASN1EncodingMeta:len: 2 > 1");
+        assert_eq!(
+            error_text(h(b"\x30\x82\x01")),
+            "out_of_bound: ASN1EncodingMeta:more_len: 4 > 3"
+        );
+        assert_eq!(error_text(h(b"\x30")), "out_of_bound: ASN1EncodingMeta:len: 2 > 1");
         assert_eq!(h(b"\x30\x89\x01\0\0\0\0\0\0\0\0"), Ok((0x30, 0)));
         assert_eq!(head(&mut Bytes(b"\xa3\x01")).map(Head::index), Ok(3));
     }
@@ -144,13 +147,13 @@ mod tests {
     fn values() {
         assert_eq!(integer(&mut Bytes(b"\x02\x02\x01\x00")), Ok(256));
         let wide = integer(&mut Bytes(b"\x02\x0a0123456789"));
-        assert_eq!(said(wide), "ASN.1 integer width overflow: 10");
+        assert_eq!(error_text(wide), "ASN.1 integer width overflow: 10");
         let other = integer(&mut Bytes(b"\x04\x01\x00"));
-        assert_eq!(said(other), "Got ASN.1 tag 4, expect 2");
-        let short = |d| said(value(&mut Bytes(d)));
+        assert_eq!(error_text(other), "Got ASN.1 tag 4, expect 2");
+        let short = |d| error_text(value(&mut Bytes(d)));
         assert_eq!(short(b"\x04\x03ab"), "out_of_bound: ASN1Encoding:content: 5 > 4");
         assert_eq!(short(b"\x04\x84\xff\xff\xff\xff"), "out_of_bound: ASN1Encoding:content: 5 > 6");
         assert_eq!(tagged(&mut Bytes(b"\x04\x02ab"), OCTET_STRING), Ok(&b"ab"[..]));
-        assert_eq!(said(sequence(&mut Bytes(b"\x31\0"))), "Got ASN.1 tag 49, expect 48");
+        assert_eq!(error_text(sequence(&mut Bytes(b"\x31\0"))), "Got ASN.1 tag 49, expect 48");
     }
 }

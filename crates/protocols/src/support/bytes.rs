@@ -1,11 +1,12 @@
-//! Reading numbers and parts off the front of a message.
+//! Reads integers and parts from the start of a message.
 
-/// The rest of a message. Everything returns `None` beyond its end and then takes nothing.
+/// The rest of a message. All methods return `None` if too few bytes remain, and then consume
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// The next `n` bytes.
+    /// Takes the next `n` bytes.
     #[inline]
     pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(n)?;
@@ -13,7 +14,7 @@ impl<'a> Bytes<'a> {
         Some(head)
     }
 
-    /// The next `N` bytes.
+    /// Takes the next `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, tail) = self.0.split_first_chunk::<N>()?;
@@ -21,42 +22,42 @@ impl<'a> Bytes<'a> {
         Some(*head)
     }
 
-    /// A byte.
+    /// Reads a byte.
     #[inline]
     pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[b]| b)
     }
 
-    /// Two bytes, big-endian.
+    /// Reads two bytes, big-endian.
     #[inline]
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Two bytes, little-endian.
+    /// Reads two bytes, little-endian.
     #[inline]
     pub fn u16_le(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes, big-endian.
+    /// Reads four bytes, big-endian.
     #[inline]
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     #[inline]
     pub fn u32_le(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// The rest.
+    /// Takes the remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

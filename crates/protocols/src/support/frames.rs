@@ -1,6 +1,6 @@
-//! Messages that say how long they are, out of a byte stream cut anywhere.
+//! Extracts length-prefixed messages from a byte stream that is split at arbitrary positions.
 
-/// Cuts one direction of a stream into messages.
+/// Splits one direction of a stream into messages.
 ///
 /// A message within one chunk is borrowed; only one that spans several chunks is copied.
 ///
@@ -17,38 +17,38 @@
 /// ```
 #[derive(Debug)]
 pub struct Frames {
-    kept: Vec<u8>,
-    /// The stored message was returned: clear it before the next one.
-    spent: bool,
-    /// Rest of a message that is too long, still to come.
+    stored: Vec<u8>,
+    /// Whether the stored message was returned: it is cleared before the next one.
+    is_returned: bool,
+    /// Number of bytes to skip, which exceed the limit of the last message.
     skip: usize,
     limit: usize,
 }
 
 impl Frames {
-    /// Of a message longer than `limit` bytes only the first `limit` are stored and returned; the
-    /// rest is skipped.
+    /// Creates a buffer for messages of at most `limit` bytes: of a longer one, the first `limit`
+    /// bytes are returned and the rest is skipped.
     pub fn new(limit: usize) -> Self {
-        Self { kept: Vec::new(), spent: false, skip: 0, limit: limit.max(1) }
+        Self { stored: Vec::new(), is_returned: false, skip: 0, limit: limit.max(1) }
     }
 
-    /// Forgets the beginning of a message, after a gap.
+    /// Drops the beginning of a message, after a gap.
     pub fn reset(&mut self) {
         *self = Self::new(self.limit);
     }
 
-    /// Whether the beginning of a message is waiting for its rest.
+    /// Whether an incomplete message is stored.
     pub fn has_partial(&self) -> bool {
-        !self.spent && !self.kept.is_empty()
+        !self.is_returned && !self.stored.is_empty()
     }
 
-    /// The beginning of a message that is waiting for its rest.
+    /// The stored beginning of an incomplete message.
     pub fn partial(&self) -> &[u8] {
-        if self.spent { &[] } else { &self.kept }
+        if self.is_returned { &[] } else { &self.stored }
     }
 
-    /// The next message; removes it from `data`. `None` if `data` has no further complete one: the
-    /// rest is stored, and `data` is empty.
+    /// Returns the next message and removes its bytes from `data`. `None` if `data` contains no
+    /// further complete message: the rest is stored, and `data` is empty.
     ///
     /// `need` receives the beginning of a message (possibly nothing, possibly more than the
     /// message) and returns its length, or the number of bytes needed to determine it.
@@ -57,9 +57,9 @@ impl Frames {
         data: &mut &'d [u8],
         need: impl Fn(&[u8]) -> usize,
     ) -> Option<&'s [u8]> {
-        if self.spent {
-            self.kept.clear();
-            self.spent = false;
+        if self.is_returned {
+            self.stored.clear();
+            self.is_returned = false;
         }
         let skip = self.skip.min(data.len());
         *data = &data[skip..];
@@ -67,7 +67,7 @@ impl Frames {
         if data.is_empty() {
             return None;
         }
-        if self.kept.is_empty() {
+        if self.stored.is_empty() {
             let whole: &'d [u8] = data;
             let n = need(whole).max(1);
             if n <= whole.len() && n <= self.limit {
@@ -76,30 +76,30 @@ impl Frames {
             }
         }
         loop {
-            let n = need(&self.kept).max(1);
-            let room = n.min(self.limit);
-            if self.kept.len() >= room {
-                self.skip = n - room;
-                self.spent = true;
-                return Some(&self.kept);
+            let n = need(&self.stored).max(1);
+            let stored_len = n.min(self.limit);
+            if self.stored.len() >= stored_len {
+                self.skip = n - stored_len;
+                self.is_returned = true;
+                return Some(&self.stored);
             }
-            let take = (room - self.kept.len()).min(data.len());
+            let take = (stored_len - self.stored.len()).min(data.len());
             if take == 0 {
                 return None;
             }
-            self.make_room(take, room);
-            self.kept.extend_from_slice(&data[..take]);
+            self.reserve(take, stored_len);
+            self.stored.extend_from_slice(&data[..take]);
             *data = &data[take..];
         }
     }
 
-    /// Makes room for `more` bytes of a message of `whole` bytes: doubles the capacity as bytes
-    /// arrive, up to the message's length.
+    /// Reserves capacity for `more` bytes of a message of `whole` bytes: doubles the capacity as
+    /// bytes arrive, up to the message's length.
     #[inline]
-    fn make_room(&mut self, more: usize, whole: usize) {
-        let (len, room) = (self.kept.len(), self.kept.capacity());
-        if len + more > room {
-            self.kept.reserve_exact((2 * room).min(whole).max(len + more) - len);
+    fn reserve(&mut self, more: usize, whole: usize) {
+        let (len, capacity) = (self.stored.len(), self.stored.capacity());
+        if len + more > capacity {
+            self.stored.reserve_exact((2 * capacity).min(whole).max(len + more) - len);
         }
     }
 }
@@ -144,8 +144,11 @@ mod tests {
             let whole = frames.next(&mut data, need).is_some();
             came += piece.len();
             assert_eq!(whole, came >= 0xffff + 2);
-            let room = frames.kept.capacity();
-            assert!(room <= 0xffff + 2 && room <= 2 * came.max(piece.len()), "{room} of {came}");
+            let capacity = frames.stored.capacity();
+            assert!(
+                capacity <= 0xffff + 2 && capacity <= 2 * came.max(piece.len()),
+                "{capacity} of {came}"
+            );
         }
     }
 

@@ -1,23 +1,23 @@
-//! Lines out of a byte stream, cut anywhere.
+//! Extracts lines from a byte stream that is split at arbitrary positions.
 
 use memchr::memchr2;
 
 use crate::Context;
 
-/// A line without its end, or plain bytes.
+/// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The bytes, without CR or LF.
     pub text: &'a [u8],
     /// Whether the line exceeded the limit and was truncated to it.
     pub cut: bool,
-    /// Whether some line before it ended with a CR that no LF followed.
+    /// Whether an earlier line ended with a CR without LF.
     pub after_lone_cr: bool,
 }
 
 impl Line<'_> {
-    /// Raises the weirds of the line, to be called before it is read. A connection has that of a lone CR once:
-    /// `reported` says whether it had it.
+    /// Raises the weirds of the line; call it before the line is parsed. The weird of a lone CR is
+    /// raised once per connection: `reported` says whether it was.
     pub(crate) fn report(&self, cx: &mut Context<'_>, reported: &mut bool) {
         report_lone_cr(cx, self.after_lone_cr, reported);
         if self.cut {
@@ -29,8 +29,8 @@ impl Line<'_> {
 /// Source of weirds.
 const SOURCE: Option<&str> = Some("CONTENTLINE");
 
-fn report_lone_cr(cx: &mut Context<'_>, is_there: bool, reported: &mut bool) {
-    if is_there && !std::mem::replace(reported, true) {
+fn report_lone_cr(cx: &mut Context<'_>, is_present: bool, reported: &mut bool) {
+    if is_present && !std::mem::replace(reported, true) {
         cx.weird("line_terminated_with_single_CR", "", SOURCE);
     }
 }
@@ -53,70 +53,72 @@ fn report_lone_cr(cx: &mut Context<'_>, is_there: bool, reported: &mut bool) {
 pub struct Lines {
     partial: Vec<u8>,
     /// The partial line was returned: clear it before the next one.
-    spent: bool,
-    /// The last line ended with CR: a LF that follows belongs to it.
+    is_returned: bool,
+    /// Whether the last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
     cr_ends: bool,
-    /// Some line ended with a CR that no LF followed.
+    /// Whether some line ended with a CR without LF.
     lone_cr: bool,
     limit: usize,
-    /// Bytes that are lost behind a line that was cut.
-    loss: usize,
+    /// Number of bytes that are dropped after a truncated line.
+    dropped: usize,
 }
 
 impl Lines {
-    /// Lines of at most `limit` bytes; longer ones come in pieces marked [`cut`](Line::cut).
+    /// Creates a buffer for lines of at most `limit` bytes; longer lines are returned in pieces
+    /// marked [`cut`](Line::cut).
     pub fn new(limit: usize) -> Self {
         Self {
             partial: Vec::new(),
-            spent: false,
+            is_returned: false,
             after_cr: false,
             cr_ends: true,
             lone_cr: false,
             limit: limit.max(1),
-            loss: 0,
+            dropped: 0,
         }
     }
 
-    /// Whether a lone CR ends a line (it does by default).
+    /// Sets whether a lone CR ends a line. Default: it does.
     pub fn set_cr_ends(&mut self, yes: bool) {
         self.cr_ends = yes;
     }
 
-    /// A line is truncated only when this many bytes beyond the limit are available, and those are
-    /// lost (including line ends). 0 by default.
+    /// Sets the number of bytes beyond the limit that must be available before a line is truncated;
+    /// those bytes are dropped, including line ends. Default: 0.
     pub fn set_loss(&mut self, bytes: usize) {
-        self.loss = bytes;
+        self.dropped = bytes;
     }
 
-    /// Raises the weird of a lone CR behind the last line, to be called when all lines of the data were read.
+    /// Raises the weird of a lone CR after the last line; call it when all lines of the data were
+    /// parsed.
     pub(crate) fn report(&self, cx: &mut Context<'_>, reported: &mut bool) {
         report_lone_cr(cx, self.lone_cr, reported);
     }
 
-    /// Whether the beginning of a line is waiting for its end.
+    /// Whether an incomplete line is stored.
     pub fn has_partial(&self) -> bool {
-        !self.spent && !self.partial.is_empty()
+        !self.is_returned && !self.partial.is_empty()
     }
 
-    /// Forgets the beginning of a line, after a gap.
+    /// Drops the beginning of a line, after a gap.
     pub fn reset(&mut self) {
         self.partial.clear();
-        self.spent = false;
+        self.is_returned = false;
         self.after_cr = false;
     }
 
-    /// Takes what waits for its end: the last line of a stream that ended without one.
+    /// Takes the stored incomplete line: the last line of a stream that ended without a line end.
     pub fn take_partial(&mut self) -> Vec<u8> {
-        if self.spent {
+        if self.is_returned {
             self.partial.clear();
-            self.spent = false;
+            self.is_returned = false;
         }
         std::mem::take(&mut self.partial)
     }
 
-    /// Call before reading plain bytes: skips the LF of a CR LF that was cut in two. That there is
-    /// none is not compared with the CR.
+    /// Skips the LF of a split CR LF; call it before data that is not lines is read. A missing LF
+    /// is not reported as a lone CR.
     pub fn skip_lf(&mut self, data: &mut &[u8]) {
         if self.after_cr
             && let Some((first, rest)) = data.split_first()
@@ -128,12 +130,12 @@ impl Lines {
         }
     }
 
-    /// The next line; removes it from `data`. `None` if `data` has no further line end: the rest is
-    /// stored, and `data` is empty.
+    /// Returns the next line and removes it from `data`. `None` if `data` contains no further line
+    /// end: the rest is stored, and `data` is empty.
     pub fn next<'s, 'd: 's>(&'s mut self, data: &mut &'d [u8]) -> Option<Line<'s>> {
-        if self.spent {
+        if self.is_returned {
             self.partial.clear();
-            self.spent = false;
+            self.is_returned = false;
         }
         if self.after_cr {
             self.lone_cr |= data.first().is_some_and(|b| !matches!(b, b'\r' | b'\n'));
@@ -142,19 +144,19 @@ impl Lines {
         let mut from = 0;
         loop {
             let bytes: &'d [u8] = data;
-            let room = self.limit - self.partial.len().min(self.limit);
+            let available = self.limit - self.partial.len().min(self.limit);
             let found = memchr2(b'\r', b'\n', &bytes[from..]).map(|n| from + n);
             let end = found.unwrap_or(bytes.len());
             let have = self.partial.len();
-            if have + end > self.limit && have + bytes.len() >= self.limit + self.loss {
-                // Too long: give what fits.
-                let after = self.limit + self.loss - have;
-                if self.loss > 0 {
+            if have + end > self.limit && have + bytes.len() >= self.limit + self.dropped {
+                // Too long: return the part within the limit.
+                let after = self.limit + self.dropped - have;
+                if self.dropped > 0 {
                     self.after_cr = bytes[after - 1] == b'\r';
                 }
                 *data = &bytes[after..];
                 self.partial.truncate(self.limit);
-                return Some(self.give(&bytes[..room], true));
+                return Some(self.take_line(&bytes[..available], true));
             }
             let Some(at) = found else {
                 self.partial.extend_from_slice(bytes);
@@ -169,27 +171,27 @@ impl Lines {
                 } else if !self.cr_ends && line.last() == Some(&b'\r') {
                     line = &line[..line.len() - 1];
                 }
-                return Some(self.give(line, false));
+                return Some(self.take_line(line, false));
             }
             if bytes.get(at + 1) == Some(&b'\n') {
                 *data = &bytes[at + 2..];
-                return Some(self.give(&bytes[..at], false));
+                return Some(self.take_line(&bytes[..at], false));
             }
             if self.cr_ends {
                 *data = &bytes[at + 1..];
                 self.after_cr = true;
-                return Some(self.give(&bytes[..at], false));
+                return Some(self.take_line(&bytes[..at], false));
             }
             from = at + 1;
         }
     }
 
-    fn give<'s>(&'s mut self, tail: &'s [u8], cut: bool) -> Line<'s> {
+    fn take_line<'s>(&'s mut self, tail: &'s [u8], cut: bool) -> Line<'s> {
         if self.partial.is_empty() {
             return Line { text: tail, cut, after_lone_cr: self.lone_cr };
         }
         self.partial.extend_from_slice(tail);
-        self.spent = true;
+        self.is_returned = true;
         Line { text: &self.partial, cut, after_lone_cr: self.lone_cr }
     }
 }
@@ -277,10 +279,10 @@ mod tests {
         fn cuts_do_not_matter(text in "[ab\r\n]{0,40}", at in 0usize..40) {
             let bytes = text.as_bytes();
             let at = at.min(bytes.len());
-            for (limit, loss) in [(100, 0), (4, 0), (4, 2)] {
+            for (limit, dropped) in [(100, 0), (4, 0), (4, 2)] {
                 let read = |chunks: &[&[u8]]| {
                     let mut lines = Lines::new(limit);
-                    lines.set_loss(loss);
+                    lines.set_loss(dropped);
                     all(&mut lines, chunks)
                 };
                 prop_assert_eq!(read(&[bytes]), read(&[&bytes[..at], &bytes[at..]]));

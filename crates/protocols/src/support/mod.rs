@@ -1,5 +1,5 @@
-//! What several protocols need: lines, messages and numbers out of streams, MIME entities, words
-//! of a line, ASN.1, and the talk before TLS.
+//! Parsing helpers that several protocols use: lines, messages and integers from streams, MIME
+//! entities, words of a line, ASN.1, and the exchange before TLS.
 
 pub mod ber;
 mod bytes;
@@ -17,19 +17,20 @@ pub use frames::Frames;
 pub use lines::Line;
 pub use lines::Lines;
 pub use prelude::ItemEffect;
-pub use prelude::Preamble;
-pub use prelude::Prelude;
+pub use prelude::PreTls;
+pub use prelude::PreTlsAnalyzer;
 pub use record::BINPAC;
 pub use record::OutOfBound;
 pub use record::Record;
 pub use record::RecordBounds;
 pub use record::RecordFault;
 #[cfg(test)]
-pub(crate) use record::said;
+pub(crate) use record::error_text;
 
 use crate::Context;
 
-/// Notes that a limit of an analyzer was reached: a weird, and a letter in the history.
+/// Reports that a limit of an analyzer was reached: raises a weird and adds a letter to the
+/// history.
 pub fn limit_reached(
     cx: &mut Context<'_>,
     name: &'static str,

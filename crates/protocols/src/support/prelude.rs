@@ -7,49 +7,49 @@ use crate::Tag;
 /// The error for bytes that are not an item.
 const REASON: &str = "Binpac exception: binpac exception: string mismatch at -";
 
-/// The effect of an item on those that follow.
+/// Effect of an item on the following ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemEffect {
-    /// More may be learned.
+    /// Parsing continues.
     More,
     /// TLS begins.
     Tls,
-    /// The time when TLS could have begun is past.
-    Past,
+    /// TLS can no longer begin.
+    TooLate,
 }
 
-/// A protocol of which no more is read than the talk before TLS begins.
-pub trait Preamble: Default {
-    /// Its analyzer.
+/// A protocol of which only the exchange before TLS is parsed.
+pub trait PreTls: Default {
+    /// Tag of its analyzer.
     const TAG: Tag;
 
-    /// The items that a chunk of the stream consists of.
+    /// An item of a chunk.
     type Item<'a>;
 
-    /// The items of a chunk; `Err` where the bytes are none.
+    /// Splits a chunk into items; `Err` for bytes that are not an item.
     fn items(from: Dir, chunk: &[u8]) -> impl Iterator<Item = Result<Self::Item<'_>, ()>>;
 
-    /// Takes the next one.
+    /// Handles the next item.
     fn item(&mut self, cx: &mut Context<'_>, from: Dir, item: Self::Item<'_>) -> ItemEffect;
 }
 
-/// The analyzer of one connection whose protocol is followed until TLS begins.
+/// The analyzer of one connection whose protocol is parsed until TLS begins.
 ///
-/// As in Zeek, each chunk of the stream is read by itself, and one that holds the last word is still
-/// read to its end.
-pub struct Prelude<T> {
-    talk: T,
+/// As in Zeek, each chunk of the stream is parsed independently, and a chunk with the last item is
+/// still parsed to its end.
+pub struct PreTlsAnalyzer<T> {
+    protocol: T,
     done: bool,
 }
 
-impl<T: Preamble> Prelude<T> {
-    /// For a new connection.
+impl<T: PreTls> PreTlsAnalyzer<T> {
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { talk: T::default(), done: false }
+        Self { protocol: T::default(), done: false }
     }
 }
 
-impl<T: Preamble> Analyze for Prelude<T> {
+impl<T: PreTls> Analyze for PreTlsAnalyzer<T> {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         if self.done || cx.conn.is_partial() {
             return;
@@ -59,7 +59,7 @@ impl<T: Preamble> Analyze for Prelude<T> {
                 cx.violation(T::TAG, REASON, &[]);
                 continue;
             };
-            let then = self.talk.item(cx, from, item);
+            let then = self.protocol.item(cx, from, item);
             self.done |= then != ItemEffect::More;
             if then == ItemEffect::Tls {
                 cx.start_inner(Tag::Ssl, from, &[]);

@@ -1,4 +1,5 @@
-//! Records as parsed by Zeek's generated parsers, with their errors for missing bytes.
+//! Records as parsed by the parsers that binpac generates for Zeek, with their errors for missing
+//! bytes.
 
 use std::fmt;
 
@@ -7,26 +8,26 @@ use super::Bytes;
 /// The prefix of Zeek's error messages.
 pub const BINPAC: &str = "Binpac exception: binpac exception: ";
 
-/// A field or record that reaches beyond the message, by the name Zeek has for it.
+/// A field or record that exceeds the message, with Zeek's name of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfBound {
     record: &'static str,
-    /// The last field of those that were to be read, or empty for the whole record.
+    /// The last field that was to be read; empty for the whole record.
     field: &'static str,
-    /// Bytes that the record needs at least, or objects that are announced.
+    /// Minimum number of bytes of the record, or announced number of elements.
     need: i64,
-    /// Bytes there are; less than nothing where Zeek says how many are missing.
+    /// Number of available bytes; negative if Zeek reports the number of missing bytes.
     have: i64,
 }
 
 impl OutOfBound {
-    /// With the bytes that are needed from the begin of the record on, or the number of elements, and what
-    /// there is.
+    /// Creates an error: `need` is the number of needed bytes from the start of the record, or the
+    /// number of elements; `have` is the available number.
     pub fn new(record: &'static str, field: &'static str, need: i64, have: usize) -> Self {
         Self::short_of(record, field, need, have as i64)
     }
 
-    /// The same where what there is may be less than nothing.
+    /// Like [`new`](Self::new), for an available number that may be negative.
     pub fn short_of(record: &'static str, field: &'static str, need: i64, have: i64) -> Self {
         Self { record, field, need, have }
     }
@@ -42,37 +43,37 @@ impl fmt::Display for OutOfBound {
 
 /// The text of an error, without Zeek's common prefix.
 #[cfg(test)]
-pub(crate) fn said(wrong: impl fmt::Display) -> String {
+pub(crate) fn error_text(wrong: impl fmt::Display) -> String {
     let text = wrong.to_string();
     text.strip_prefix(BINPAC).unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// The fault of a record; its text goes to analyzer.log.
+/// The fault of a record; analyzer.log contains its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFault {
-    /// It reaches beyond what holds it.
+    /// The record exceeds its container.
     Short(OutOfBound),
-    /// The field named has a value that it must not have.
+    /// This field has an invalid value.
     Value(&'static str),
     /// A text has an invalid form.
-    Words,
-    /// No part of the record named has this number.
+    Syntax,
+    /// No variant of this record has this number.
     Case {
-        /// The record, by the name that Zeek has for it.
+        /// Zeek's name of the record.
         record: &'static str,
         /// The number.
         index: u32,
     },
-    /// The bytes are no part of any record.
+    /// The bytes match no variant of any record.
     NoCase,
-    /// A value of ASN.1 has another tag than it must have.
+    /// An ASN.1 value has an unexpected tag.
     Tag {
-        /// The tag it has.
+        /// The tag of the value.
         got: u8,
-        /// The tag it must have.
+        /// The expected tag.
         expect: u8,
     },
-    /// An integer of ASN.1 has this many bytes: more than nine.
+    /// An ASN.1 integer has this number of bytes, which exceeds nine.
     Wide(usize),
 }
 
@@ -81,7 +82,7 @@ impl fmt::Display for RecordFault {
         match self {
             Self::Short(e) => e.fmt(f),
             Self::Value(field) => write!(f, "{BINPAC}&enforce violation : {field}"),
-            Self::Words => write!(f, "{BINPAC}string mismatch at -"),
+            Self::Syntax => write!(f, "{BINPAC}string mismatch at -"),
             Self::Case { record, index } => {
                 write!(f, "{BINPAC}invalid index for case: {record}: {index}")
             }
@@ -98,22 +99,22 @@ impl From<OutOfBound> for RecordFault {
     }
 }
 
-/// The enclosing record: the bounds of its parts.
+/// Bounds of an enclosing record, for its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordBounds {
     record: &'static str,
-    /// Bytes from the record's begin to the end of what holds it.
+    /// Number of bytes from the start of the record to the end of its container.
     have: usize,
 }
 
 impl RecordBounds {
-    /// The record of this name that begins here.
+    /// The bounds of a record with this name, which begins at the current position.
     pub fn new(record: &'static str, b: &Bytes<'_>) -> Self {
         Self { record, have: b.0.len() }
     }
 
-    /// The next part of it, whose length was announced. Zeek takes lengths for signed numbers of 32
-    /// bits.
+    /// Reads the next part of the record, whose length was announced. Zeek interprets lengths as
+    /// signed 32-bit numbers.
     pub fn part<'a>(
         self,
         b: &mut Bytes<'a>,
@@ -128,19 +129,19 @@ impl RecordBounds {
     }
 }
 
-/// A reader that starts at the begin of a record. A field that does not fit is reported with the
-/// end that the record would need and the number of bytes available.
+/// A reader that starts at the beginning of a record. Errors contain the end that the record would
+/// need and the number of available bytes.
 pub struct Record<'a> {
     /// Name of the record.
     pub record: &'static str,
-    /// Its bytes, and those behind it.
+    /// Bytes from the start of the record; may extend beyond its end.
     pub data: &'a [u8],
-    /// How far it is read.
+    /// Current offset in the record.
     pub at: usize,
 }
 
 impl<'a> Record<'a> {
-    /// Nothing is read yet.
+    /// Creates a reader at the start of the record.
     pub fn new(record: &'static str, data: &'a [u8]) -> Self {
         Self { record, data, at: 0 }
     }
@@ -149,7 +150,7 @@ impl<'a> Record<'a> {
         OutOfBound::new(self.record, field, need, have)
     }
 
-    /// The next `n` bytes, which end with this field.
+    /// Reads the next `n` bytes, the last of which belong to `field`.
     pub fn upto(&mut self, field: &'static str, n: usize) -> Result<&'a [u8], OutOfBound> {
         let end = self.at + n;
         let got = self.data.get(self.at..end);
@@ -158,12 +159,12 @@ impl<'a> Record<'a> {
         Ok(got)
     }
 
-    /// The next `n` bytes, if they are all of the record or a record of their own.
+    /// Reads the next `n` bytes, which are the whole record or a nested one.
     pub fn all(&mut self, n: usize) -> Result<&'a [u8], OutOfBound> {
         self.upto("", n)
     }
 
-    /// A string whose length was computed from what came before, and may be less than nothing.
+    /// Skips a string whose computed length may be negative.
     pub fn string(&mut self, field: &'static str, n: i64) -> Result<(), OutOfBound> {
         match usize::try_from(n) {
             Ok(n) => self.upto(field, n).map(drop),
@@ -171,7 +172,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A list of `n` records of `size` bytes each.
+    /// Skips a list of `n` records of `size` bytes each.
     pub fn list(&mut self, field: &'static str, n: u16, size: usize) -> Result<(), OutOfBound> {
         let left = self.data.len() - self.at;
         if usize::from(n) > left / size {
@@ -181,17 +182,17 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// The little-endian number of two bytes at this place, which has been read.
+    /// The little-endian two-byte number at offset `at`, which was read before.
     pub fn u16_at(&self, at: usize) -> u16 {
         self.data.get(at..at + 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
     }
 
-    /// The same as a length.
+    /// Like [`u16_at`](Self::u16_at), as a length.
     pub fn length_at(&self, at: usize) -> i64 {
         i64::from(self.u16_at(at))
     }
 
-    /// The rest.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         &self.data[self.at..]
     }

@@ -1,4 +1,4 @@
-//! Words, numbers and blanks of text protocols, by C's rules for ASCII.
+//! Words, numbers and spaces of text protocols, by the rules of C for ASCII.
 
 use std::borrow::Cow;
 
@@ -11,28 +11,31 @@ pub fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }
 
-/// Whether all bytes are ASCII, and none of them a control character: eight at a time.
+/// Whether all bytes are ASCII and none is a control character. Checks eight bytes at a time.
 pub fn is_printable(text: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = LOW << 7;
     // Borrows and carries affect only bytes above one that needs escaping anyway.
-    let odd = |bytes: &[u8; 8]| {
+    let needs_escape = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         (word | word.wrapping_sub(LOW * 0x20) | word.wrapping_add(LOW)) & HIGH
     };
     match text.last_chunk() {
-        Some(end) => text.as_chunks().0.iter().fold(odd(end), |all, word| all | odd(word)) == 0,
+        Some(end) => {
+            text.as_chunks().0.iter().fold(needs_escape(end), |all, word| all | needs_escape(word))
+                == 0
+        }
         None => text.iter().all(|b| matches!(b, b' '..=b'~')),
     }
 }
 
-/// The text without the spaces and tabs at its front.
+/// The text without leading spaces and tabs.
 pub fn skip_blanks(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     &text[n..]
 }
 
-/// The text without white space at either end.
+/// The text without white space at both ends.
 pub fn trim(text: &[u8]) -> &[u8] {
     let from = text.iter().take_while(|&&b| is_space(b)).count();
     let text = &text[from..];
@@ -40,13 +43,13 @@ pub fn trim(text: &[u8]) -> &[u8] {
     &text[..text.len() - tail]
 }
 
-/// Splits off the first word, which ends at white space or NUL; the rest is as it was.
+/// Splits off the first word, which ends at white space or NUL; the rest is unchanged.
 pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let n = text.iter().take_while(|&&b| b != 0 && !is_space(b)).count();
     text.split_at(n)
 }
 
-/// The number that three leading digits make, if there are three.
+/// The number in three leading digits, if there are three.
 pub fn reply_code(line: &[u8]) -> Option<u16> {
     match line {
         [a, b, c, ..] if [a, b, c].iter().all(|d| d.is_ascii_digit()) => {
@@ -56,8 +59,8 @@ pub fn reply_code(line: &[u8]) -> Option<u16> {
     }
 }
 
-/// A decimal number as C's `strtol` parses it: white space, a sign, digits. Returns the number
-/// (saturated if it does not fit) and the rest; without digits zero and the unchanged text.
+/// Parses a decimal number like C's `strtol`: white space, a sign, digits. Returns the number
+/// (saturated if it does not fit) and the rest; without digits, zero and the unchanged text.
 pub fn integer(text: &[u8]) -> (i64, &[u8]) {
     let blank = text.iter().take_while(|&&b| is_space(b)).count();
     let mut rest = &text[blank..];
@@ -92,7 +95,7 @@ pub fn unescape_uri(text: &[u8]) -> Vec<u8> {
                 out.extend([b'%', last]);
                 rest = &[];
             }
-            // Of two percent signs the first is dropped and the second may begin an escape.
+            // The first of two percent signs is dropped, and the second may begin an escape.
             [b'%', ..] => {}
             [a, b, ..] if let (Some(a), Some(b)) = (hex(a), hex(b)) => {
                 out.push(a << 4 | b);
@@ -126,12 +129,12 @@ pub fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-/// A name, which an event shows in upper case.
+/// A name, which events carry in upper case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpperCase<'a>(pub &'a [u8]);
 
 impl UpperCase<'_> {
-    /// Whether it is this name, in any case.
+    /// Whether it is this name, ignoring case.
     #[inline]
     pub fn is(self, name: &str) -> bool {
         self.0.eq_ignore_ascii_case(name.as_bytes())
@@ -146,7 +149,7 @@ impl Arg for UpperCase<'_> {
     }
 }
 
-/// A name in upper case.
+/// Converts a name to upper case.
 pub fn upper_case(name: &[u8]) -> Cow<'_, [u8]> {
     if name.iter().any(u8::is_ascii_lowercase) {
         name.to_ascii_uppercase().into()

@@ -1,4 +1,4 @@
-//! Text in UTF-16, little-endian, as Windows' protocols have it.
+//! Little-endian UTF-16 text, as in Windows protocols.
 
 use gannet_event::Arg;
 use gannet_event::Packer;
@@ -6,8 +6,8 @@ use gannet_event::Type;
 
 use crate::Context;
 
-/// A text in UTF-16, which an event shows in UTF-8: as it came where it cannot be read, which is reported where
-/// a row shows it.
+/// A UTF-16 text, which events carry in UTF-8; an invalid text is carried unchanged, and reported
+/// if a row contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utf16Text<'a>(pub &'a [u8]);
 
@@ -22,7 +22,8 @@ impl Arg for Utf16Text<'_> {
     }
 }
 
-/// The text up to its first NUL in UTF-8; as it came, with a weird, where it cannot be read.
+/// Converts the text up to its first NUL to UTF-8. An invalid text is returned unchanged, with a
+/// weird.
 pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
     to_utf8(text).unwrap_or_else(|| {
         let details = "utf16 conversion failed in utf16_to_utf8_val";
@@ -31,9 +32,10 @@ pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
     })
 }
 
-/// The text up to its first NUL in UTF-8. `None`: it ends within a pair of surrogates.
+/// Converts the text up to its first NUL to UTF-8. `None` if it ends within a surrogate pair.
 ///
-/// Lone surrogates are encoded like characters, and an odd last byte is extended with a zero.
+/// Unpaired surrogates are encoded like characters, and an odd last byte is extended with a zero
+/// byte.
 pub fn to_utf8(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 2);
     let unit = |u: &[u8]| u16::from_le_bytes([u[0], u.get(1).copied().unwrap_or(0)]);

@@ -9,11 +9,11 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// The analyzer of one connection. Messages stand alone: it remembers nothing.
+/// The analyzer of one connection. It has no state, since messages are independent.
 pub struct Analyzer {}
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {}
     }

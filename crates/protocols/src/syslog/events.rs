@@ -5,15 +5,15 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Syslog);
 
-    /// A message of syslog.
+    /// A syslog message.
     pub struct SyslogMessage<'a> = "syslog_message" {
         /// The connection.
         c: Connection = "c",
-        /// Which part of the sender speaks; 999 where the message does not say.
+        /// Facility; 999 if the message has no priority.
         facility: u64 = "facility",
-        /// Severity, 0 is the worst; 999 if the message has none.
+        /// Severity, 0 is the most severe; 999 if the message has no priority.
         severity: u64 = "severity",
-        /// The text behind the priority.
+        /// The text after the priority.
         msg: &'a [u8] = "msg",
     }
 }

@@ -1,8 +1,7 @@
 //! Syslog over UDP (RFC 3164, RFC 5424): a priority in angle brackets, then text.
 //!
-//! Each datagram is one message and one row. The text is logged as it came, with the line end or
-//! zero that some senders append. There is nothing to recognise syslog by, so it is never
-//! confirmed.
+//! Each datagram is one message and one row. The text is logged unchanged, including the line end
+//! or zero byte that some senders append. No content identifies syslog, so it is never confirmed.
 
 mod analyzer;
 pub mod events;
@@ -20,7 +19,7 @@ use crate::descriptor::Entry;
 use crate::descriptor::Log;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[514]),

@@ -9,7 +9,7 @@ use gannet_log::Value;
 use super::events::SyslogMessage;
 use super::message::NONE;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
     /// One row for each syslog message.
@@ -18,7 +18,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
@@ -42,7 +42,7 @@ const SEVERITIES: [&str; 8] =
 
 const UNSPECIFIED: &str = "UNSPECIFIED";
 
-/// The facility in words.
+/// The name of a facility.
 pub struct Facility(u64);
 
 impl Value for Facility {
@@ -57,7 +57,7 @@ impl Value for Facility {
     }
 }
 
-/// The severity in words.
+/// The name of a severity.
 fn severity(severity: u64) -> &'static str {
     let known = usize::try_from(severity).ok().and_then(|severity| SEVERITIES.get(severity));
     known.copied().unwrap_or(UNSPECIFIED)
@@ -66,9 +66,9 @@ fn severity(severity: u64) -> &'static str {
 /// Writes a row for each message.
 pub(super) struct Rows;
 
-impl Hear<SyslogMessage<'_>> for Rows {
+impl OnEvent<SyslogMessage<'_>> for Rows {
     #[inline]
-    fn hear(&mut self, cx: &mut Context<'_>, event: &SyslogMessage<'_>) {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &SyslogMessage<'_>) {
         cx.log(&SyslogRow {
             ts: cx.now,
             uid: cx.conn.uid,

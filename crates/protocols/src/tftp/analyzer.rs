@@ -13,18 +13,18 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
-/// How long the connection of the contents is expected after a request.
+/// Interval after a request in which the connection of the contents is expected.
 const EXPECTED: Interval = Interval::from_secs(60);
 
-/// The analyzer of one connection: of a request, of contents, or of both.
+/// The analyzer of one connection, which carries a request, contents, or both.
 #[derive(Debug)]
 pub struct Analyzer {
-    /// A message was read.
+    /// Whether a message was parsed.
     confirmed: bool,
 }
 
 impl Analyzer {
-    /// For a new connection.
+    /// Creates the analyzer of a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self { confirmed: false }
     }
@@ -34,7 +34,7 @@ impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         let message = match Message::parse(data) {
             Ok(message) => message,
-            // A conversation that is certain may have messages of later specifications.
+            // A confirmed connection may have messages of later specifications.
             Err(Malformed::Opcode(code)) if self.confirmed => {
                 let (is_orig, number) = (from.is_orig(), u64::from(code));
                 cx.raise(|c| events::UnknownOpcode { c, is_orig, code: number });
@@ -51,7 +51,7 @@ impl Analyze for Analyzer {
         }
         report(cx, from, &message);
         if let Message::Request(_) = message {
-            // The contents come from another port of the server.
+            // The server sends the contents from another port.
             let id = cx.conn.id;
             let (client, tftp) = ((id.orig_h, id.orig_p), (Tag::Tftp, Proto::Udp));
             cx.env.schedule(id.resp_h, client, tftp, cx.now + EXPECTED);
@@ -102,7 +102,7 @@ mod tests {
     use gannet_log::Selection;
     use proptest::prelude::*;
 
-    /// A client's connection to port 69, with tftp.log.
+    /// The connection of a client to port 69, with tftp.log enabled.
     fn request() -> Harness {
         let mut h = Harness::new(Proto::Udp, 69);
         let selection = Selection::of(["tftp", "weird"]);
@@ -111,7 +111,7 @@ mod tests {
         h
     }
 
-    /// Exchanges the harness's connection for the one of the contents.
+    /// Replaces the harness's connection by the one of the contents.
     fn contents(h: &mut Harness) {
         let ConnId { orig_h, orig_p, resp_h, .. } = h.conn.id;
         let id = ConnId { orig_h: resp_h, orig_p: 3445, resp_h: orig_h, resp_p: orig_p };
@@ -122,7 +122,7 @@ mod tests {
         a.datagram(&mut h.cx(), from, data, data.len() as u32);
     }
 
-    /// Rows of tftp.log.
+    /// Number of rows of tftp.log.
     fn count_of(h: &Harness) -> u64 {
         let counts = h.env.logs.counts();
         counts.iter().find(|count| count.path == "tftp").map_or(0, |count| count.rows)
@@ -136,7 +136,7 @@ mod tests {
         assert!(h.confirmed(Tag::Tftp));
         let id = h.conn.id;
         let to = (id.orig_h, id.orig_p);
-        let expected = h.env.steering.scheduled((h.conn.uid, id.resp_h), to, Proto::Udp, h.now);
+        let expected = h.env.activation.scheduled((h.conn.uid, id.resp_h), to, Proto::Udp, h.now);
         assert_eq!(expected, Some(Tag::Tftp));
         let first = h.conn.uid;
         contents(&mut h);
@@ -186,7 +186,7 @@ mod tests {
             transfer.data(block as u16, &[0; 512]);
         }
         assert!(!transfer.ack(1));
-        // Part 65,536 again: it counts once.
+        // Block 65,536 is repeated: it counts once.
         transfer.data(0, &[0; 512]);
         transfer.data(2, b"");
         assert!(!transfer.ack(1) && transfer.ack(2));
@@ -242,7 +242,7 @@ mod tests {
             for n in 0..count {
                 let ask = format!("\0\x01file{n}\0octet\0");
                 send(&mut h, &mut a, Dir::Orig, ask.as_bytes());
-                // One in three is answered, one refused, one stays without an answer.
+                // One in three is answered, one is rejected, and one gets no reply.
                 match n % 3 {
                     0 => {
                         send(&mut h, &mut a, Dir::Resp, b"\0\x03\0\x01abc");
@@ -254,7 +254,7 @@ mod tests {
             }
             a.finish(&mut h.cx());
             assert_eq!(count_of(&h), count as u64);
-            // Of long logs, the buffer has the last rows, without the names of columns.
+            // Of long logs, the buffer contains the last rows, without the header.
             let rows = if count == 10 { h.rows("tftp") } else { Vec::new() };
             for (n, row) in rows.iter().enumerate() {
                 let (size, error) = [("3", "-"), ("0", "none"), ("0", "-")][n % 3];
@@ -279,7 +279,7 @@ mod tests {
         }
         let expected = |h: &mut Harness, port| {
             let to = (first.orig_h, port);
-            h.env.steering.scheduled((h.conn.uid, first.resp_h), to, Proto::Udp, h.now).is_some()
+            h.env.activation.scheduled((h.conn.uid, first.resp_h), to, Proto::Udp, h.now).is_some()
         };
         assert!((10_000..25_000).all(|port| expected(&mut h, port)));
         for (id, uid, mut a) in open {
@@ -342,7 +342,7 @@ mod tests {
             let mut h = request();
             let mut a = Analyzer::new(&mut h.cx());
             for (orig, mut data) in all {
-                // Mostly numbers that messages have.
+                // Mostly valid opcodes.
                 if let Some(first) = data.first_mut() {
                     *first = 0;
                 }

@@ -1,4 +1,4 @@
-//! Events of TFTP. Those of a package for Zeek have its names and parameters.
+//! Events of TFTP. Those that a Zeek package also has use its names and parameters.
 
 use gannet_event::Connection;
 
@@ -14,7 +14,7 @@ gannet_event::events! {
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
     } {
-        /// A client asks for a file.
+        /// A client requests to read a file.
         pub struct ReadRequest<'a> = "tftp::read_request", opt_in {
             /// Name of the file.
             filename: &'a [u8] = "filename",
@@ -22,7 +22,7 @@ gannet_event::events! {
             mode: &'a [u8] = "mode",
         }
 
-        /// A client offers a file.
+        /// A client requests to write a file.
         pub struct WriteRequest<'a> = "tftp::write_request", opt_in {
             /// Name of the file.
             filename: &'a [u8] = "filename",
@@ -30,25 +30,25 @@ gannet_event::events! {
             mode: &'a [u8] = "mode",
         }
 
-        /// A part of a file.
+        /// A block of a file.
         pub struct Data<'a> = "tftp::data", opt_in {
-            /// Its number.
+            /// Block number.
             block_num: u16 = "block_num",
-            /// The part.
+            /// Contents of the block.
             data: &'a [u8] = "data",
         }
 
-        /// A part of a file arrived.
+        /// A block was acknowledged.
         pub struct Ack = "tftp::ack", opt_in {
-            /// Its number.
+            /// Block number.
             block_num: u16 = "block_num",
         }
 
         /// The transfer failed.
         pub struct Error<'a> = "tftp::error", opt_in {
-            /// Why, as a number.
+            /// Error code.
             code: u16 = "code",
-            /// Why, in words.
+            /// Error message.
             msg: &'a [u8] = "msg",
         }
 
@@ -58,9 +58,9 @@ gannet_event::events! {
             options: Options<'a> = "options",
         }
 
-        /// A message has a number that RFC 1350 and RFC 2347 do not know.
+        /// A message has an opcode that RFC 1350 and RFC 2347 do not define.
         pub struct UnknownOpcode = "tftp::unknown_opcode", opt_in {
-            /// The number.
+            /// The opcode.
             code: u64 = "code",
         }
     }

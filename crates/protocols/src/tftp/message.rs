@@ -7,31 +7,31 @@ use gannet_event::Packer;
 use gannet_event::TableOf;
 use gannet_event::Type;
 
-/// A name and a value, as text.
+/// Name and value of an option, as text.
 pub(super) type Pair<'a> = (&'a [u8], &'a [u8]);
 
 /// A datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// RRQ or WRQ: a client asks for a file, or offers one.
+    /// RRQ or WRQ: a request to read or write a file.
     Request(Request<'a>),
-    /// DATA: a part of the file.
+    /// DATA: a block of the file.
     Data {
-        /// Its number, from 1; after 65,535 comes 0.
+        /// Block number, from 1; 0 follows 65,535.
         block: u16,
-        /// The part.
+        /// Contents of the block.
         data: &'a [u8],
     },
-    /// ACK: a part arrived, or 0: a request to write is accepted.
+    /// ACK: a block was received; block 0 accepts a write request.
     Ack {
-        /// Its number.
+        /// Block number.
         block: u16,
     },
-    /// ERROR: the transfer is over.
+    /// ERROR: ends the transfer.
     Error {
-        /// Why, as a number.
+        /// Error code.
         code: u16,
-        /// Why, in words.
+        /// Error message.
         message: &'a [u8],
     },
     /// OACK: the options of the request that the server accepts.
@@ -47,25 +47,25 @@ pub struct Request<'a> {
     pub filename: &'a [u8],
     /// `netascii`, `octet` or `mail`.
     pub mode: &'a [u8],
-    /// Options that the client wants.
+    /// Requested options.
     pub options: Vec<Pair<'a>>,
 }
 
-/// Why bytes are no message.
+/// Reason why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// The message ends before this part of it.
-    Cut(&'static str),
-    /// It has this number, which no message has.
+    /// The message ends before this part.
+    Truncated(&'static str),
+    /// The opcode is unknown.
     Opcode(u16),
-    /// The request has a mode that is none.
+    /// The mode of the request is unknown.
     Mode,
 }
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut(part) => write!(f, "message ends before its {part}"),
+            Self::Truncated(part) => write!(f, "message ends before its {part}"),
             Self::Opcode(n) => write!(f, "no message has the number {n}"),
             Self::Mode => f.write_str("request has an unknown mode"),
         }
@@ -73,10 +73,10 @@ impl fmt::Display for Malformed {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a datagram.
+    /// Parses a datagram.
     ///
     /// # Errors
-    /// When it is no message.
+    /// If it is not a message.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
         let (opcode, mut rest) = number(data, "number")?;
         Ok(match opcode {
@@ -97,7 +97,7 @@ impl<'a> Message<'a> {
             4 => Self::Ack { block: number(rest, "block")?.0 },
             5 => {
                 let (code, mut rest) = number(rest, "code")?;
-                // Some servers leave out the zero.
+                // Some servers omit the zero byte.
                 let message = text(&mut rest, "").unwrap_or(rest);
                 Self::Error { code, message }
             }
@@ -108,13 +108,13 @@ impl<'a> Message<'a> {
 }
 
 fn number<'a>(data: &'a [u8], part: &'static str) -> Result<(u16, &'a [u8]), Malformed> {
-    let (two, rest) = data.split_first_chunk().ok_or(Malformed::Cut(part))?;
+    let (two, rest) = data.split_first_chunk().ok_or(Malformed::Truncated(part))?;
     Ok((u16::from_be_bytes(*two), rest))
 }
 
-/// Text up to a zero, which is taken off.
+/// Reads text up to a zero byte, which is consumed.
 fn text<'a>(data: &mut &'a [u8], part: &'static str) -> Result<&'a [u8], Malformed> {
-    let end = memchr::memchr(0, data).ok_or(Malformed::Cut(part))?;
+    let end = memchr::memchr(0, data).ok_or(Malformed::Truncated(part))?;
     let (text, rest) = data.split_at(end);
     *data = &rest[1..];
     Ok(text)
@@ -122,14 +122,14 @@ fn text<'a>(data: &mut &'a [u8], part: &'static str) -> Result<&'a [u8], Malform
 
 fn options(mut data: &[u8]) -> Result<Vec<Pair<'_>>, Malformed> {
     let mut all = Vec::new();
-    // Zeros behind the last option pad the message.
+    // Zero bytes after the last option are padding.
     while data.iter().any(|b| *b != 0) {
         all.push((text(&mut data, "option")?, text(&mut data, "value of an option")?));
     }
     Ok(all)
 }
 
-/// Options that a server accepts.
+/// Options that a server accepts, encoded as a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a>(pub &'a [Pair<'a>]);
 
@@ -158,10 +158,10 @@ mod tests {
         assert_eq!(Message::parse(read), Ok(Message::Request(request)));
         let write = Message::parse(b"\0\x02log\0NetASCII\0\0\0");
         assert!(matches!(write, Ok(Message::Request(r)) if r.writes && r.options.is_empty()));
-        assert_eq!(Message::parse(b"\0\x01name"), Err(Malformed::Cut("name of a file")));
+        assert_eq!(Message::parse(b"\0\x01name"), Err(Malformed::Truncated("name of a file")));
         assert_eq!(Message::parse(b"\0\x01name\0binary\0"), Err(Malformed::Mode));
         let cut = b"\0\x06blksize\x001428";
-        assert_eq!(Message::parse(cut), Err(Malformed::Cut("value of an option")));
+        assert_eq!(Message::parse(cut), Err(Malformed::Truncated("value of an option")));
     }
 
     #[test]
@@ -172,9 +172,9 @@ mod tests {
         let error = Message::Error { code: 1, message: b"no such file" };
         assert_eq!(Message::parse(b"\0\x05\0\x01no such file"), Ok(error.clone()));
         assert_eq!(Message::parse(b"\0\x05\0\x01no such file\0"), Ok(error));
-        assert_eq!(Message::parse(b"\0\x03\x01"), Err(Malformed::Cut("block")));
+        assert_eq!(Message::parse(b"\0\x03\x01"), Err(Malformed::Truncated("block")));
         assert_eq!(Message::parse(b"\0\x07"), Err(Malformed::Opcode(7)));
-        assert_eq!(Message::parse(b""), Err(Malformed::Cut("number")));
+        assert_eq!(Message::parse(b""), Err(Malformed::Truncated("number")));
     }
 
     proptest! {

@@ -1,9 +1,9 @@
 //! TFTP (RFC 1350), with options (RFC 2347 to 2349): files over UDP.
 //!
-//! A client sends a request to port 69; the server answers from another port, so that requests and contents are
-//! in two connections. The analyzer of the request announces the other one, and [`Transfers`](shared::Transfers)
-//! joins both in a row of tftp.log. Zeek has no analyzer of TFTP: this one runs only where tftp.log or events of
-//! TFTP are asked for.
+//! A client sends a request to port 69; the server answers from another port, so that request and
+//! contents are on two connections. The analyzer of the request announces the other connection, and
+//! [`Transfers`](shared::Transfers) combines both in a row of tftp.log. Zeek has no TFTP analyzer:
+//! this one runs only if tftp.log or an event of TFTP is requested.
 
 mod analyzer;
 pub mod events;
@@ -26,7 +26,7 @@ use crate::descriptor::Ports;
 /// Source of weirds.
 const SOURCE: Option<&str> = Some("TFTP");
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::udp(&[69]),

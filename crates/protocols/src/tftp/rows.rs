@@ -8,18 +8,18 @@ use super::events::*;
 use super::shared::Key;
 use super::shared::Transfer;
 use super::shared::Transfers;
-use super::shared::is_kept;
+use super::shared::fits;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 
 gannet_log::row! {
-    /// Files that TFTP transfers, a row each.
+    /// Files that TFTP transfers, one row each.
     pub struct TftpRow<'a> = "tftp", opt_in {
-        /// When the request was seen.
+        /// Time of the request.
         ts: Time = "ts",
         /// Connection of the request.
         uid: Uid = "uid",
-        /// Its ends.
+        /// Originator and responder of that connection.
         id: ConnId = "id",
         /// Whether the client writes the file.
         wrq: bool = "wrq",
@@ -29,15 +29,15 @@ gannet_log::row! {
         mode: &'a [u8] = "mode",
         /// Connection of the contents.
         uid_data: Option<Uid> = "uid_data",
-        /// Bytes that were sent, each part once.
+        /// Number of bytes sent, each block counted once.
         size: u64 = "size",
-        /// Number of the last part that was sent.
+        /// Number of the last block sent.
         block_sent: u64 = "block_sent",
-        /// Number of the last part that arrived.
+        /// Number of the last block acknowledged.
         block_acked: u64 = "block_acked",
-        /// Why the transfer failed, as a number.
+        /// Error code, if the transfer failed.
         error_code: Option<u64> = "error_code",
-        /// Why the transfer failed, in words.
+        /// Error message, if the transfer failed.
         error_msg: Option<&'a [u8]> = "error_msg",
         /// Options that the server accepted: `name=value`.
         options: Option<Vector<&'a [u8]>> = "options",
@@ -48,33 +48,34 @@ gannet_log::row! {
 pub(super) struct Rows;
 
 impl Rows {
-    /// A connection ends: the row of its transfer is written.
+    /// Writes the row of a connection's transfer when the connection ends.
     pub(super) fn finish(cx: &mut Context<'_>) {
         let (id, uid) = (cx.conn.id, cx.conn.uid);
         let Some(transfers) = cx.env.shared::<Transfers>() else { return };
-        // A request ends before its contents do: these write the row.
+        // The connection of a request ends before that of the contents, which writes the row.
         let over = transfers.find(&id, uid).map(|(key, _)| key);
         if let Some(transfer) = over.and_then(|key| transfers.take(&key)) {
             transfer.write(cx);
         }
     }
 
-    /// A request begins a transfer.
+    /// Begins the transfer of a request.
     fn begin(cx: &mut Context<'_>, writes: bool, filename: &[u8], mode: &[u8]) {
         let id = cx.conn.id;
         let transfer = Transfer::new((cx.now, cx.conn.uid, id), writes, filename, mode);
-        let [key, _] = Key::of(&id);
+        let [key, _] = Key::for_connection(&id);
         let Some(transfers) = cx.env.shared::<Transfers>() else { return };
         if let Some(over) = transfers.add(key, transfer) {
             over.write(cx);
         }
-        if !is_kept(filename) {
+        if !fits(filename) {
             cx.weird("tftp_long_file_name", "", SOURCE);
         }
     }
 
-    /// A message of a transfer that has begun: `read` returns whether it is over, and a weird.
-    fn proceed(
+    /// Handles a message of a current transfer: `read` returns whether the transfer ended, and the
+    /// name of a weird.
+    fn handle(
         cx: &mut Context<'_>,
         read: impl FnOnce(&mut Transfer) -> (bool, Option<&'static str>),
     ) {
@@ -93,45 +94,45 @@ impl Rows {
     }
 }
 
-impl Hear<ReadRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &ReadRequest<'_>) {
+impl OnEvent<ReadRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &ReadRequest<'_>) {
         Self::begin(cx, false, event.filename, event.mode);
     }
 }
 
-impl Hear<WriteRequest<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &WriteRequest<'_>) {
+impl OnEvent<WriteRequest<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &WriteRequest<'_>) {
         Self::begin(cx, true, event.filename, event.mode);
     }
 }
 
-impl Hear<Data<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Data<'_>) {
-        Self::proceed(cx, |transfer| {
+impl OnEvent<Data<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Data<'_>) {
+        Self::handle(cx, |transfer| {
             transfer.data(event.block_num, event.data);
             (false, None)
         });
     }
 }
 
-impl Hear<Ack> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Ack) {
-        Self::proceed(cx, |transfer| (transfer.ack(event.block_num), None));
+impl OnEvent<Ack> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Ack) {
+        Self::handle(cx, |transfer| (transfer.ack(event.block_num), None));
     }
 }
 
-impl Hear<Error<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &Error<'_>) {
-        Self::proceed(cx, |transfer| {
+impl OnEvent<Error<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &Error<'_>) {
+        Self::handle(cx, |transfer| {
             transfer.fail(event.code, event.msg);
-            (true, (!is_kept(event.msg)).then_some("tftp_long_error"))
+            (true, (!fits(event.msg)).then_some("tftp_long_error"))
         });
     }
 }
 
-impl Hear<OptionAck<'_>> for Rows {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &OptionAck<'_>) {
-        Self::proceed(cx, |transfer| (false, transfer.accept(event.options.0)));
+impl OnEvent<OptionAck<'_>> for Rows {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &OptionAck<'_>) {
+        Self::handle(cx, |transfer| (false, transfer.accept(event.options.0)));
     }
 }
 

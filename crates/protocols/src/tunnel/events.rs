@@ -15,14 +15,14 @@ use gannet_event::Id4;
 
 gannet_event::enumeration!(TunnelType = "Tunnel::Type", |t| t.0);
 gannet_event::record! {
-    /// A tunnel around a connection.
+    /// A tunnel that encloses a connection.
     #[derive(Clone, Copy, Debug)]
     pub struct EncapsulatingConn = "Tunnel::EncapsulatingConn" {
-        /// Its ends.
+        /// Originator and responder of the tunnel.
         cid: Id4 = "cid",
-        /// Its kind.
+        /// Kind of the tunnel.
         tunnel_type: TunnelType = "tunnel_type",
-        /// The connection that it is, if it is one.
+        /// The connection that is the tunnel, if it is a single one.
         uid: Option<Uid> = "uid",
     }
 }
@@ -34,7 +34,7 @@ pub struct TunnelType(pub &'static str);
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Ayiya);
 
-    /// A connection comes through other tunnels than before.
+    /// The enclosing tunnels of a connection changed.
     pub struct TunnelChanged = "tunnel_changed" {
         /// The connection.
         c: Connection = "c",
@@ -48,71 +48,72 @@ gannet_event::events! {
         c: Connection = "c",
     }
 
-    /// A connection may carry GTP.
+    /// A connection may carry GTPv1.
     pub struct NewGtpv1State = "new_gtpv1_state" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A packet in VXLAN, after its own events.
+    /// A packet in a VXLAN tunnel; raised after the events of that packet.
     pub struct VxlanPacket = "vxlan_packet", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Headers of the packet inside.
+        /// Headers of the inner packet.
         inner: PktHdr = "inner",
         /// Network identifier.
         vni: u64 = "vni",
     }
 
-    /// A packet in Geneve, after its own events.
+    /// A packet in a Geneve tunnel; raised after the events of that packet.
     pub struct GenevePacket = "geneve_packet", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Headers of the packet inside.
+        /// Headers of the inner packet.
         inner: PktHdr = "inner",
         /// Network identifier.
         vni: u64 = "vni",
     }
 
-    /// The options of a packet in Geneve, after its own events: those of tunnels within it come first.
+    /// The options of a Geneve packet; raised after the events of the inner packet, those of nested
+    /// tunnels first.
     pub struct GeneveOptions<'a> = "gannet::geneve_options", opt_in, one_thread {
         /// The options, as they are on the wire.
         options: &'a [u8] = "options",
     }
 
-    /// A packet in Teredo.
+    /// A packet in a Teredo tunnel.
     pub struct TeredoPacket<'a> = "teredo_packet", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Headers of Teredo and of the packet inside.
+        /// Headers of Teredo and of the inner packet.
         inner: TeredoHdr<'a> = "inner",
     }
 
-    /// A packet in Teredo with a header of authentication.
+    /// A packet in a Teredo tunnel with an authentication header.
     pub struct TeredoAuthentication<'a> = "teredo_authentication", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Headers of Teredo and of the packet inside.
+        /// Headers of Teredo and of the inner packet.
         inner: TeredoHdr<'a> = "inner",
     }
 
-    /// A packet in Teredo with an origin indication.
+    /// A packet in a Teredo tunnel with an origin indication.
     pub struct TeredoOriginIndication<'a> = "teredo_origin_indication", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Headers of Teredo and of the packet inside.
+        /// Headers of Teredo and of the inner packet.
         inner: TeredoHdr<'a> = "inner",
     }
 
-    /// A packet in Teredo without payload.
+    /// A Teredo bubble: a packet without payload.
     pub struct TeredoBubble<'a> = "teredo_bubble", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Headers of Teredo and of the packet inside.
+        /// Headers of Teredo and of the inner packet.
         inner: TeredoHdr<'a> = "inner",
     }
 
-    /// A message of GTPv1.
+    /// A GTPv1 message.
     pub struct Gtpv1Message = "gtpv1_message", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -120,17 +121,17 @@ gannet_event::events! {
         hdr: Gtpv1Hdr = "hdr",
     }
 
-    /// A packet in GTPv1.
+    /// A packet in a GTPv1 tunnel.
     pub struct Gtpv1GPduPacket = "gtpv1_g_pdu_packet", opt_in {
         /// The connection of the tunnel.
         outer: Connection = "outer",
-        /// Header of GTP.
+        /// GTP header.
         inner_gtp: Gtpv1Hdr = "inner_gtp",
-        /// Headers of the packet inside.
+        /// Headers of the inner packet.
         inner_ip: PktHdr = "inner_ip",
     }
 
-    /// A request for the creation of a context of the packet data protocol.
+    /// A Create PDP Context Request.
     pub struct Gtpv1CreatePdpCtxRequest<'a> = "gtpv1_create_pdp_ctx_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -140,7 +141,7 @@ gannet_event::events! {
         elements: CreateRequest<'a> = "elements",
     }
 
-    /// The answer to a request for the creation of a context of the packet data protocol.
+    /// A Create PDP Context Response.
     pub struct Gtpv1CreatePdpCtxResponse<'a> = "gtpv1_create_pdp_ctx_response", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -150,7 +151,7 @@ gannet_event::events! {
         elements: CreateResponse<'a> = "elements",
     }
 
-    /// A request for the update of a context of the packet data protocol.
+    /// An Update PDP Context Request.
     pub struct Gtpv1UpdatePdpCtxRequest<'a> = "gtpv1_update_pdp_ctx_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -160,7 +161,7 @@ gannet_event::events! {
         elements: UpdateRequest<'a> = "elements",
     }
 
-    /// The answer to a request for the update of a context of the packet data protocol.
+    /// An Update PDP Context Response.
     pub struct Gtpv1UpdatePdpCtxResponse<'a> = "gtpv1_update_pdp_ctx_response", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -170,7 +171,7 @@ gannet_event::events! {
         elements: UpdateResponse<'a> = "elements",
     }
 
-    /// A request for the deletion of a context of the packet data protocol.
+    /// A Delete PDP Context Request.
     pub struct Gtpv1DeletePdpCtxRequest<'a> = "gtpv1_delete_pdp_ctx_request", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -180,7 +181,7 @@ gannet_event::events! {
         elements: DeleteRequest<'a> = "elements",
     }
 
-    /// The answer to a request for the deletion of a context of the packet data protocol.
+    /// A Delete PDP Context Response.
     pub struct Gtpv1DeletePdpCtxResponse<'a> = "gtpv1_delete_pdp_ctx_response", opt_in {
         /// The connection.
         c: Connection = "c",

@@ -1,4 +1,4 @@
-//! Messages of GTPv1 as events show them (3GPP TS 29.060 section 7.7).
+//! Records of GTPv1 messages in events (3GPP TS 29.060 section 7.7).
 
 use gannet_base::Addr;
 use gannet_wire::tunnel::Element;
@@ -10,11 +10,11 @@ gannet_event::record! {
     pub struct Gtpv1Hdr = "gtpv1_hdr" {
         /// Version: 1.
         version: u64 = "version",
-        /// Whether it is GTP, and not GTP' (charging).
+        /// Protocol type: GTP, not GTP' (charging).
         pt_flag: bool = "pt_flag",
-        /// A reserved bit.
+        /// Reserved bit.
         rsv: bool = "rsv",
-        /// Whether there are extension headers.
+        /// Whether there is an extension header.
         e_flag: bool = "e_flag",
         /// Whether the sequence number is valid.
         s_flag: bool = "s_flag",
@@ -22,9 +22,9 @@ gannet_event::record! {
         pn_flag: bool = "pn_flag",
         /// Type of the message.
         msg_type: u64 = "msg_type",
-        /// Bytes after the first eight.
+        /// Number of bytes after the first eight.
         length: u64 = "length",
-        /// Tunnel endpoint.
+        /// Tunnel endpoint identifier.
         teid: u64 = "teid",
         /// Sequence number.
         seq: Option<u64> = "seq",
@@ -57,16 +57,16 @@ impl From<&Gtpv1<'_>> for Gtpv1Hdr {
 }
 
 gannet_event::record! {
-    /// A routing area.
+    /// A routing area identity.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Rai = "gtp_rai" {
         /// Mobile country code.
         mcc: u64 = "mcc",
         /// Mobile network code.
         mnc: u64 = "mnc",
-        /// Location area.
+        /// Location area code.
         lac: u64 = "lac",
-        /// Routing area in the location area.
+        /// Routing area code.
         rac: u64 = "rac",
     }
 }
@@ -75,7 +75,7 @@ impl Rai {
     fn new(v: &[u8]) -> Self {
         let digit = |at: usize, high: bool| byte(v, at) >> (4 * u64::from(high)) & 15;
         let (mnc1, mnc2, mnc3) = (digit(2, false), digit(2, true), digit(1, true));
-        // A third digit that is not zero counts as none, as in Zeek.
+        // As in Zeek, a third digit other than zero is ignored.
         let mnc = if mnc3 == 0 { mnc1 * 100 + mnc2 * 10 } else { mnc1 * 10 + mnc2 };
         let mcc = digit(0, false) * 100 + digit(0, true) * 10 + digit(1, false);
         Self { mcc, mnc, lac: byte(v, 3) << 8 | byte(v, 4), rac: byte(v, 5) }
@@ -90,7 +90,7 @@ gannet_event::record! {
         pdp_type_org: u64 = "pdp_type_org",
         /// Type.
         pdp_type_num: u64 = "pdp_type_num",
-        /// The address, where it is one of IP.
+        /// The address, if it is an IP address.
         pdp_ip: Option<Addr> = "pdp_ip",
         /// Another address.
         pdp_other_addr: Option<&'a [u8]> = "pdp_other_addr",
@@ -117,10 +117,10 @@ impl<'a> EndUserAddr<'a> {
 }
 
 gannet_event::record! {
-    /// The address of a support node.
+    /// The address of a GPRS support node.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct GsnAddr<'a> = "gtp_gsn_addr" {
-        /// The address, where it is one of IP.
+        /// The address, if it is an IP address.
         ip: Option<Addr> = "ip",
         /// Another address.
         other: Option<&'a [u8]> = "other",
@@ -135,12 +135,12 @@ impl<'a> GsnAddr<'a> {
 }
 
 gannet_event::record! {
-    /// A profile of the quality of service.
+    /// A quality of service profile.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct QosProfile<'a> = "gtp_qos_profile" {
-        /// Priority of allocation and retention.
+        /// Allocation/retention priority.
         priority: u64 = "priority",
-        /// What follows it.
+        /// The rest of the profile.
         data: &'a [u8] = "data",
     }
 }
@@ -155,9 +155,9 @@ gannet_event::record! {
     /// A private extension.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PrivateExtension<'a> = "gtp_private_extension" {
-        /// Its owner.
+        /// Identifier of the extension's owner.
         id: u64 = "id",
-        /// What it says.
+        /// Contents.
         value: &'a [u8] = "value",
     }
 }
@@ -169,7 +169,7 @@ impl<'a> PrivateExtension<'a> {
 }
 
 gannet_event::record! {
-    /// Elements of a request that creates a context.
+    /// Information elements of a Create PDP Context Request.
     #[derive(Clone, Debug, Default)]
     pub struct CreateRequest<'a> = "gtp_create_pdp_ctx_request_elements" {
         /// International mobile subscriber identity.
@@ -180,13 +180,13 @@ gannet_event::record! {
         recovery: Option<u64> = "recovery",
         /// Selection mode.
         select_mode: Option<u64> = "select_mode",
-        /// Endpoint of data.
+        /// Tunnel endpoint identifier for data.
         data1: Option<u64> = "data1",
-        /// Endpoint of control.
+        /// Tunnel endpoint identifier for control.
         cp: Option<u64> = "cp",
-        /// Service access point.
+        /// Network service access point identifier.
         nsapi: Option<u64> = "nsapi",
-        /// Service access point of the context that this one is linked to.
+        /// Network service access point identifier of the context that this one is linked to.
         linked_nsapi: Option<u64> = "linked_nsapi",
         /// Charging characteristics.
         charge_character: Option<u64> = "charge_character",
@@ -196,23 +196,23 @@ gannet_event::record! {
         trace_type: Option<u64> = "trace_type",
         /// Address of the end user.
         end_user_addr: Option<EndUserAddr<'a>> = "end_user_addr",
-        /// Access point.
+        /// Access point name.
         ap_name: Option<&'a [u8]> = "ap_name",
-        /// Options of protocols.
+        /// Protocol configuration options.
         opts: Option<&'a [u8]> = "opts",
-        /// Address of signals.
+        /// Address for signaling.
         signal_addr: Option<GsnAddr<'a>> = "signal_addr",
-        /// Address of user data.
+        /// Address for user data.
         user_addr: Option<GsnAddr<'a>> = "user_addr",
-        /// Telephone number.
+        /// Telephone number (MSISDN).
         msisdn: Option<&'a [u8]> = "msisdn",
-        /// Quality of service.
+        /// Quality of service profile.
         qos_prof: Option<QosProfile<'a>> = "qos_prof",
-        /// Template of the traffic flow.
+        /// Traffic flow template.
         tft: Option<&'a [u8]> = "tft",
-        /// Trigger.
+        /// Trigger identifier.
         trigger_id: Option<&'a [u8]> = "trigger_id",
-        /// Operations center.
+        /// Identifier of the operation and maintenance center.
         omc_id: Option<&'a [u8]> = "omc_id",
         /// Private extension.
         ext: Option<PrivateExtension<'a>> = "ext",
@@ -220,7 +220,8 @@ gannet_event::record! {
 }
 
 impl<'a> CreateRequest<'a> {
-    /// From information elements; reports the types of those that do not belong here to `invalid`.
+    /// Builds the record from information elements; reports the types of unexpected ones to
+    /// `invalid`.
     pub fn new(elements: impl Iterator<Item = Element<'a>>, mut invalid: impl FnMut(u8)) -> Self {
         let mut all = Self::default();
         for Element { kind, value: v } in elements {
@@ -255,32 +256,32 @@ impl<'a> CreateRequest<'a> {
 }
 
 gannet_event::record! {
-    /// Elements of an answer to a request that creates a context.
+    /// Information elements of a Create PDP Context Response.
     #[derive(Clone, Debug, Default)]
     pub struct CreateResponse<'a> = "gtp_create_pdp_ctx_response_elements" {
         /// Cause.
         cause: Option<u64> = "cause",
-        /// Whether packets must be in order.
+        /// Whether packets must be reordered.
         reorder_req: Option<bool> = "reorder_req",
         /// Restart counter.
         recovery: Option<u64> = "recovery",
-        /// Endpoint of data.
+        /// Tunnel endpoint identifier for data.
         data1: Option<u64> = "data1",
-        /// Endpoint of control.
+        /// Tunnel endpoint identifier for control.
         cp: Option<u64> = "cp",
         /// Charging identifier.
         charging_id: Option<u64> = "charging_id",
         /// Address of the end user.
         end_user_addr: Option<EndUserAddr<'a>> = "end_user_addr",
-        /// Options of protocols.
+        /// Protocol configuration options.
         opts: Option<&'a [u8]> = "opts",
-        /// Address of control.
+        /// Address for control.
         cp_addr: Option<GsnAddr<'a>> = "cp_addr",
-        /// Address of user data.
+        /// Address for user data.
         user_addr: Option<GsnAddr<'a>> = "user_addr",
-        /// Quality of service.
+        /// Quality of service profile.
         qos_prof: Option<QosProfile<'a>> = "qos_prof",
-        /// Charging gateway.
+        /// Address of the charging gateway.
         charge_gateway: Option<Addr> = "charge_gateway",
         /// Private extension.
         ext: Option<PrivateExtension<'a>> = "ext",
@@ -288,7 +289,8 @@ gannet_event::record! {
 }
 
 impl<'a> CreateResponse<'a> {
-    /// From information elements; reports the types of those that do not belong here to `invalid`.
+    /// Builds the record from information elements; reports the types of unexpected ones to
+    /// `invalid`.
     pub fn new(elements: impl Iterator<Item = Element<'a>>, mut invalid: impl FnMut(u8)) -> Self {
         let mut all = Self::default();
         for Element { kind, value: v } in elements {
@@ -314,7 +316,7 @@ impl<'a> CreateResponse<'a> {
 }
 
 gannet_event::record! {
-    /// Elements of a request that updates a context.
+    /// Information elements of an Update PDP Context Request.
     #[derive(Clone, Debug, Default)]
     pub struct UpdateRequest<'a> = "gtp_update_pdp_ctx_request_elements" {
         /// International mobile subscriber identity.
@@ -323,27 +325,27 @@ gannet_event::record! {
         rai: Option<Rai> = "rai",
         /// Restart counter.
         recovery: Option<u64> = "recovery",
-        /// Endpoint of data.
+        /// Tunnel endpoint identifier for data.
         data1: Option<u64> = "data1",
-        /// Endpoint of control.
+        /// Tunnel endpoint identifier for control.
         cp: Option<u64> = "cp",
-        /// Service access point.
+        /// Network service access point identifier.
         nsapi: Option<u64> = "nsapi",
         /// Trace reference.
         trace_ref: Option<u64> = "trace_ref",
         /// Trace type.
         trace_type: Option<u64> = "trace_type",
-        /// Address of control.
+        /// Address for control.
         cp_addr: Option<GsnAddr<'a>> = "cp_addr",
-        /// Address of user data.
+        /// Address for user data.
         user_addr: Option<GsnAddr<'a>> = "user_addr",
-        /// Quality of service.
+        /// Quality of service profile.
         qos_prof: Option<QosProfile<'a>> = "qos_prof",
-        /// Template of the traffic flow.
+        /// Traffic flow template.
         tft: Option<&'a [u8]> = "tft",
-        /// Trigger.
+        /// Trigger identifier.
         trigger_id: Option<&'a [u8]> = "trigger_id",
-        /// Operations center.
+        /// Identifier of the operation and maintenance center.
         omc_id: Option<&'a [u8]> = "omc_id",
         /// Private extension.
         ext: Option<PrivateExtension<'a>> = "ext",
@@ -353,7 +355,8 @@ gannet_event::record! {
 }
 
 impl<'a> UpdateRequest<'a> {
-    /// From information elements; reports the types of those that do not belong here to `invalid`.
+    /// Builds the record from information elements; reports the types of unexpected ones to
+    /// `invalid`.
     pub fn new(elements: impl Iterator<Item = Element<'a>>, mut invalid: impl FnMut(u8)) -> Self {
         let mut all = Self::default();
         for Element { kind, value: v } in elements {
@@ -382,26 +385,26 @@ impl<'a> UpdateRequest<'a> {
 }
 
 gannet_event::record! {
-    /// Elements of an answer to a request that updates a context.
+    /// Information elements of an Update PDP Context Response.
     #[derive(Clone, Debug, Default)]
     pub struct UpdateResponse<'a> = "gtp_update_pdp_ctx_response_elements" {
         /// Cause.
         cause: Option<u64> = "cause",
         /// Restart counter.
         recovery: Option<u64> = "recovery",
-        /// Endpoint of data.
+        /// Tunnel endpoint identifier for data.
         data1: Option<u64> = "data1",
-        /// Endpoint of control.
+        /// Tunnel endpoint identifier for control.
         cp: Option<u64> = "cp",
         /// Charging identifier.
         charging_id: Option<u64> = "charging_id",
-        /// Address of control.
+        /// Address for control.
         cp_addr: Option<GsnAddr<'a>> = "cp_addr",
-        /// Address of user data.
+        /// Address for user data.
         user_addr: Option<GsnAddr<'a>> = "user_addr",
-        /// Quality of service.
+        /// Quality of service profile.
         qos_prof: Option<QosProfile<'a>> = "qos_prof",
-        /// Charging gateway.
+        /// Address of the charging gateway.
         charge_gateway: Option<Addr> = "charge_gateway",
         /// Private extension.
         ext: Option<PrivateExtension<'a>> = "ext",
@@ -409,7 +412,8 @@ gannet_event::record! {
 }
 
 impl<'a> UpdateResponse<'a> {
-    /// From information elements; reports the types of those that do not belong here to `invalid`.
+    /// Builds the record from information elements; reports the types of unexpected ones to
+    /// `invalid`.
     pub fn new(elements: impl Iterator<Item = Element<'a>>, mut invalid: impl FnMut(u8)) -> Self {
         let mut all = Self::default();
         for Element { kind, value: v } in elements {
@@ -432,12 +436,12 @@ impl<'a> UpdateResponse<'a> {
 }
 
 gannet_event::record! {
-    /// Elements of a request that deletes a context.
+    /// Information elements of a Delete PDP Context Request.
     #[derive(Clone, Debug, Default)]
     pub struct DeleteRequest<'a> = "gtp_delete_pdp_ctx_request_elements" {
         /// Whether all contexts of the address are deleted.
         teardown_ind: Option<bool> = "teardown_ind",
-        /// Service access point.
+        /// Network service access point identifier.
         nsapi: Option<u64> = "nsapi",
         /// Private extension.
         ext: Option<PrivateExtension<'a>> = "ext",
@@ -445,7 +449,8 @@ gannet_event::record! {
 }
 
 impl<'a> DeleteRequest<'a> {
-    /// From information elements; reports the types of those that do not belong here to `invalid`.
+    /// Builds the record from information elements; reports the types of unexpected ones to
+    /// `invalid`.
     pub fn new(elements: impl Iterator<Item = Element<'a>>, mut invalid: impl FnMut(u8)) -> Self {
         let mut all = Self::default();
         for Element { kind, value: v } in elements {
@@ -461,7 +466,7 @@ impl<'a> DeleteRequest<'a> {
 }
 
 gannet_event::record! {
-    /// Elements of an answer to a request that deletes a context.
+    /// Information elements of a Delete PDP Context Response.
     #[derive(Clone, Debug, Default)]
     pub struct DeleteResponse<'a> = "gtp_delete_pdp_ctx_response_elements" {
         /// Cause.
@@ -472,7 +477,8 @@ gannet_event::record! {
 }
 
 impl<'a> DeleteResponse<'a> {
-    /// From information elements; reports the types of those that do not belong here to `invalid`.
+    /// Builds the record from information elements; reports the types of unexpected ones to
+    /// `invalid`.
     pub fn new(elements: impl Iterator<Item = Element<'a>>, mut invalid: impl FnMut(u8)) -> Self {
         let mut all = Self::default();
         for Element { kind, value: v } in elements {
@@ -490,18 +496,18 @@ fn byte(v: &[u8], at: usize) -> u64 {
     v.get(at).map_or(0, |b| u64::from(*b))
 }
 
-/// A number of up to eight bytes.
+/// Decodes an integer of up to eight bytes.
 fn number(v: &[u8]) -> u64 {
     v.iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
-/// Decimal digits, the lower half of each byte first; 15 is none.
+/// Decodes decimal digits, the low half of each byte first; 15 is a filler.
 fn imsi(v: &[u8]) -> u64 {
     let digits = v.iter().take(8).flat_map(|b| [b & 15, b >> 4]).filter(|digit| *digit != 15);
     digits.fold(0, |n, digit| n * 10 + u64::from(digit))
 }
 
-/// An address of four or sixteen bytes.
+/// Decodes an address of four or sixteen bytes.
 fn address(v: &[u8]) -> Option<Addr> {
     match v.len() {
         4 => v.first_chunk().map(|b| Addr::v4(*b)),

@@ -1,4 +1,4 @@
-//! Headers of Teredo as events show them.
+//! Records of Teredo headers in events.
 
 use gannet_base::Addr;
 use gannet_base::Proto;
@@ -8,7 +8,7 @@ use gannet_wire::tunnel::Teredo;
 use crate::packet::headers::PktHdr;
 
 gannet_event::record! {
-    /// A header of authentication (RFC 4380 section 5.1.1).
+    /// A Teredo authentication header (RFC 4380 section 5.1.1).
     #[derive(Clone, Debug)]
     pub struct TeredoAuth<'a> = "teredo_auth" {
         /// Client identifier.
@@ -23,7 +23,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// An origin indication (RFC 4380 section 5.1.1).
+    /// A Teredo origin indication (RFC 4380 section 5.1.1).
     #[derive(Clone, Debug)]
     pub struct TeredoOrigin = "teredo_origin" {
         /// Port of the client.
@@ -34,7 +34,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The headers of a packet in Teredo.
+    /// The headers of a packet in a Teredo tunnel.
     #[derive(Clone, Debug)]
     pub struct TeredoHdr<'a> = "teredo_hdr" {
         /// Authentication.
@@ -47,7 +47,7 @@ gannet_event::record! {
 }
 
 impl<'a> TeredoHdr<'a> {
-    /// The headers of `teredo`, whose packet has these headers.
+    /// Builds the record from a Teredo header and the headers of the inner packet.
     #[must_use]
     pub fn new(teredo: &Teredo<'a>, hdr: PktHdr) -> Self {
         let auth = teredo.authentication.map(|auth| TeredoAuth {

@@ -12,70 +12,71 @@ use super::frame::Frames;
 use super::frame::opcode;
 use crate::Analyze;
 use crate::Context;
-use crate::InnerRequest;
 use crate::Nested;
+use crate::ScriptRequest;
 use crate::Tag;
 
-/// Longest payload of a control frame (RFC 6455 section 5.5).
+/// Maximum payload length of a control frame, in bytes (RFC 6455 section 5.5).
 const MAX_CONTROL: usize = 125;
 
-/// Payload is passed on in pieces of this size, and the rest at the end of its frame.
+/// Size in bytes of the pieces in which payload is passed on; the rest follows at the end of its
+/// frame.
 const PIECE: u64 = 8192;
 
-/// A continuation frame without a message, or a message that begins within another.
+/// Reason for a continuation frame without a message, or a message that begins within another one.
 const OUT_OF_PLACE: &str = "binpac exception: &enforce violation : WebSocket_FrameHeader:first2";
-/// A frame that closes has two bytes of status or nothing.
+/// Reason for a close frame with one byte of payload instead of none or a status of two bytes.
 const NO_STATUS: &str = "binpac exception: out_of_bound: WebSocket_FramePayloadClose:status: 2 > 1";
 
-/// One direction.
+/// State of one direction.
 #[derive(Default)]
 struct Flow {
     frames: Frames,
-    /// Kind of the current message; `None` between messages.
+    /// Opcode of the current message; `None` between messages.
     message: Option<u8>,
-    /// The current frame is the last of its message.
+    /// Whether the current frame is the last one of its message.
     fin: bool,
-    /// It says that the connection is to be closed.
+    /// Whether the current frame is a close frame.
     closes: bool,
     mask: Option<[u8; 4]>,
-    /// The frame's length.
+    /// Payload length of the current frame, in bytes.
     len: u64,
     /// The current piece, unmasked, until it is complete.
     piece: Vec<u8>,
 }
 
 impl Flow {
-    /// Whether a frame of this kind continues no message, or begins one within another.
+    /// Whether a frame with this opcode continues no message, or begins one within another.
     fn is_out_of_place(&self, kind: u8) -> bool {
         self.message.is_none() == (kind == opcode::CONTINUATION)
     }
 
-    /// Takes payload off `data`, up to the end of a piece at the most; `at` is its place in the frame, `most` the size of pieces.
-    /// Returns the piece that is whole.
+    /// Removes payload from `data`, at most up to the end of a piece; `at` is its offset in the
+    /// frame, `max` the size of pieces. Returns the piece if it is complete.
     fn piece<'s, 'd: 's>(
         &'s mut self,
         at: &mut u64,
         data: &mut &'d [u8],
-        most: u64,
+        max: u64,
     ) -> Option<&'s [u8]> {
-        if at.is_multiple_of(most) {
+        if at.is_multiple_of(max) {
             self.piece.clear();
         }
-        let room = (most - *at % most).min(self.len.saturating_sub(*at));
-        let (now, rest) = data.split_at(data.len().min(room as usize));
+        let remaining = (max - *at % max).min(self.len.saturating_sub(*at));
+        let (now, rest) = data.split_at(data.len().min(remaining as usize));
         let start = *at;
         *data = rest;
         *at += now.len() as u64;
-        let whole = now.len() as u64 == room;
+        let is_complete = now.len() as u64 == remaining;
         match self.mask {
-            None if whole && self.piece.is_empty() => return Some(now),
+            None if is_complete && self.piece.is_empty() => return Some(now),
             None => self.piece.extend_from_slice(now),
             Some(mask) => {
                 let mask = mask.iter().cycle().skip((start % 4) as usize);
                 self.piece.extend(now.iter().zip(mask).map(|(d, m)| d ^ m));
             }
         }
-        whole.then_some(&self.piece[..])
+        is_complete.then_some(&self.piece[..])
     }
 }
 
@@ -83,35 +84,36 @@ impl Flow {
 pub struct Analyzer {
     flows: [Flow; 2],
     nested: Nested,
-    /// Scripts say what the payload is, and have not done so yet: frames are not read.
-    waits: bool,
+    /// Whether scripts must configure the analyzer and have not done so yet: frames are not parsed.
+    awaits_configuration: bool,
 }
 
 impl Analyzer {
-    /// For a connection that was just upgraded.
+    /// Creates the analyzer of a connection that was just upgraded.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if let Some(aid) = cx.aid(Tag::WebSocket) {
             cx.raise(|c| WebsocketEstablished { c, aid });
         }
         let mut nested = Nested::new(Tag::WebSocket);
-        let waits = cx.env.steering.is_scripted();
-        if !waits {
+        let awaits_configuration = cx.env.activation.is_scripted();
+        if !awaits_configuration {
             nested.start(cx, Tag::Detector);
         }
-        let mut analyzer = Self { flows: Default::default(), nested, waits };
-        if waits {
-            analyzer.ask(cx);
+        let mut analyzer = Self { flows: Default::default(), nested, awaits_configuration };
+        if awaits_configuration {
+            analyzer.request_configuration(cx);
         }
         analyzer
     }
 
-    /// Asks scripts what the payload is. Their handlers run at once, as in Zeek: frames may follow in the same packet.
+    /// Raises the event in which scripts configure the payload. Their handlers run immediately, as
+    /// in Zeek: frames may follow in the same packet.
     #[cold]
-    fn ask(&mut self, cx: &mut Context<'_>) {
+    fn request_configuration(&mut self, cx: &mut Context<'_>) {
         if !cx.wants::<WebsocketEstablished>() {
             return;
         }
-        cx.note_handled();
+        cx.note_handlers_ran();
         cx.env.logs.events.mark();
         cx.env.logs.events.drain();
         let uid = cx.conn.uid;
@@ -126,15 +128,15 @@ impl Analyzer {
         }
     }
 
-    /// Begins to read frames; payload goes to this analyzer.
+    /// Starts parsing frames, whose payload goes to this analyzer.
     fn configure(&mut self, cx: &mut Context<'_>, payload: Option<Tag>) {
-        self.waits = false;
+        self.awaits_configuration = false;
         if let Some(tag) = payload {
             self.nested.start(cx, tag);
         }
     }
 
-    /// Processes one event; `Err` is its fault.
+    /// Handles one element of the stream; `Err` is its fault.
     fn event(
         &mut self,
         cx: &mut Context<'_>,
@@ -165,9 +167,9 @@ impl Analyzer {
                     cx.raise(|c| WebsocketClose { c, is_orig, status: 0, reason: &[] });
                 }
                 let control = matches!(kind, opcode::CLOSE | opcode::PING | opcode::PONG);
-                let most = most_of_control(cx);
-                if control && header.len > most as u64 {
-                    let addl = format!("{} > {most}", header.len);
+                let max = max_control_len(cx);
+                if control && header.len > max as u64 {
+                    let addl = format!("{} > {max}", header.len);
                     let name = "websocket_control_frame_size_exceeded";
                     cx.weird(name, &addl, Some("WEBSOCKET"));
                 }
@@ -183,11 +185,11 @@ impl Analyzer {
                     return Ok(());
                 }
                 let closes = flow.closes;
-                let most = cx.env.setting("WebSocket::payload_chunk_size", PIECE).max(1);
+                let max = cx.env.setting("WebSocket::payload_chunk_size", PIECE).max(1);
                 while !data.is_empty() {
-                    let Some(piece) = flow.piece(&mut at, &mut data, most) else { continue };
+                    let Some(piece) = flow.piece(&mut at, &mut data, max) else { continue };
                     if shows {
-                        show(cx, from, piece, carries, closes);
+                        raise_payload(cx, from, piece, carries, closes);
                     }
                     if carries {
                         self.nested.stream(cx, from, piece);
@@ -207,22 +209,22 @@ impl Analyzer {
     }
 }
 
-/// The analyzer of payload that scripts name, or the detector where they want its protocol detected.
+/// The payload analyzer that scripts name, or the detector if they want its protocol detected.
 pub fn payload_of(name: Option<&str>, detects: bool) -> Option<Tag> {
-    name.and_then(Tag::of_zeek_name).or_else(|| detects.then_some(Tag::Detector))
+    name.and_then(Tag::from_zeek_name).or_else(|| detects.then_some(Tag::Detector))
 }
 
-/// How much of a control frame counts.
-fn most_of_control(cx: &Context<'_>) -> usize {
-    cx.env.most("WebSocket::max_control_frame_size", MAX_CONTROL)
+/// Maximum number of payload bytes of a control frame that are used.
+fn max_control_len(cx: &Context<'_>) -> usize {
+    cx.env.limit_setting("WebSocket::max_control_frame_size", MAX_CONTROL)
 }
 
-/// Raises the events of a piece of payload; of control frames only what they may hold.
+/// Raises the events of a piece of payload; of control frames up to the maximum.
 #[cold]
-fn show(cx: &mut Context<'_>, from: Dir, piece: &[u8], carries: bool, closes: bool) {
+fn raise_payload(cx: &mut Context<'_>, from: Dir, piece: &[u8], carries: bool, closes: bool) {
     let is_orig = from.is_orig();
-    let most = if carries { piece.len() } else { most_of_control(cx) };
-    let data = &piece[..piece.len().min(most)];
+    let max = if carries { piece.len() } else { max_control_len(cx) };
+    let data = &piece[..piece.len().min(max)];
     cx.raise(|c| WebsocketFrameData { c, is_orig, data });
     if let ([a, b, reason @ ..], true) = (data, closes) {
         let status = u16::from_be_bytes([*a, *b]).into();
@@ -232,7 +234,7 @@ fn show(cx: &mut Context<'_>, from: Dir, piece: &[u8], carries: bool, closes: bo
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.waits {
+        if self.awaits_configuration {
             return;
         }
         let mut rest = data;
@@ -243,21 +245,21 @@ impl Analyze for Analyzer {
                 return;
             }
         }
-        // The first two bytes of a header tell whether it may be there.
+        // The first two bytes of a header suffice to check whether the frame is allowed.
         let flow = &mut self.flows[from.index()];
-        if flow.frames.begun().is_some_and(|kind| flow.is_out_of_place(kind)) {
+        if flow.frames.partial_opcode().is_some_and(|kind| flow.is_out_of_place(kind)) {
             *flow = Flow::default();
             cx.violation(Tag::WebSocket, OUT_OF_PLACE, data);
         }
     }
 
-    fn steer(&mut self, cx: &mut Context<'_>, request: InnerRequest<'_>) -> bool {
+    fn handle_request(&mut self, cx: &mut Context<'_>, request: ScriptRequest<'_>) -> bool {
         match request {
-            InnerRequest::Configure { payload } if self.waits => {
+            ScriptRequest::Configure { payload } if self.awaits_configuration => {
                 self.configure(cx, payload);
                 true
             }
-            _ => self.nested.steer(cx, request),
+            _ => self.nested.handle_request(cx, request),
         }
     }
 
@@ -269,7 +271,7 @@ impl Analyze for Analyzer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steering::Steering;
+    use crate::activation::Activation;
     use crate::testing::Harness;
     use gannet_base::Proto;
     use proptest::prelude::*;
@@ -304,23 +306,24 @@ mod tests {
         let frame = [&b"\x82\x12"[..], b"GET / HTTP/1.1\r\n\r\n"].concat();
         for (payload, rows) in [(None, 0), (Some(Tag::Http), 1), (Some(Tag::Detector), 1)] {
             let mut h = Harness::new(Proto::Tcp, 80);
-            h.env.steering = Steering::scripted();
+            h.env.activation = Activation::scripted();
             let analyzer = Tag::Http.zeek_name().to_owned();
-            h.env.steer(h.now, Command::Detect { analyzer, on: true });
+            h.env.apply_command(h.now, Command::Detect { analyzer, on: true });
             let mut a = Analyzer::new(&mut h.cx());
             a.stream(&mut h.cx(), Dir::Orig, &frame);
             assert!(!h.confirmed(Tag::WebSocket));
-            assert!(a.steer(&mut h.cx(), InnerRequest::Configure { payload }));
+            assert!(a.handle_request(&mut h.cx(), ScriptRequest::Configure { payload }));
             a.stream(&mut h.cx(), Dir::Orig, &frame);
             assert!(h.confirmed(Tag::WebSocket));
-            assert!(!a.steer(&mut h.cx(), InnerRequest::Configure { payload }));
-            let remove = InnerRequest::Remove { tag: Tag::Http, prevent: false };
-            assert_eq!(a.steer(&mut h.cx(), remove), rows > 0);
+            assert!(!a.handle_request(&mut h.cx(), ScriptRequest::Configure { payload }));
+            let remove = ScriptRequest::Remove { tag: Tag::Http, prevent: false };
+            assert_eq!(a.handle_request(&mut h.cx(), remove), rows > 0);
             assert_eq!(h.rows("http").len(), rows, "{payload:?}");
         }
     }
 
-    /// Asks that frames are read, and no analyzer gets payload, when a connection is upgraded.
+    /// A listener that, on the upgrade of a connection, configures the analyzer to parse frames and
+    /// pass their payload to no analyzer.
     struct Configures(gannet_base::Uid, Vec<Command>);
 
     impl gannet_event::Listener for Configures {
@@ -339,13 +342,13 @@ mod tests {
     #[test]
     fn scripts_are_asked_before_the_first_frame() {
         let mut h = Harness::new(Proto::Tcp, 80);
-        h.env.steering = Steering::scripted();
+        h.env.activation = Activation::scripted();
         let mut interest = gannet_event::Interest::default();
         interest.add(<WebsocketEstablished as gannet_event::Event>::DECL.id);
         let listener = Box::new(Configures(h.cx().conn.uid, Vec::new()));
         h.env.logs.events = gannet_event::Events::new(interest, listener);
         let mut a = Analyzer::new(&mut h.cx());
-        // It came with the reply that upgrades the connection.
+        // The frame arrived with the reply that upgrades the connection.
         a.stream(&mut h.cx(), Dir::Resp, b"\x81\x02hi");
         assert!(h.confirmed(Tag::WebSocket));
         assert!(!h.env.logs.events.has_commands());
@@ -368,7 +371,7 @@ mod tests {
         assert!(run(&[(Dir::Orig, b"\x80\x00")]).violated(Tag::WebSocket));
         assert!(run(&[(Dir::Orig, b"\x01\x00\x81\x00")]).violated(Tag::WebSocket));
         assert!(!run(&[(Dir::Orig, b"\x01\x00\x80\x00")]).violated(Tag::WebSocket));
-        // A header whose length is still to come.
+        // A header whose length is incomplete.
         assert!(run(&[(Dir::Orig, b"\x80\x7e")]).violated(Tag::WebSocket));
         assert!(!run(&[(Dir::Orig, b"\x80")]).violated(Tag::WebSocket));
         assert!(!run(&[(Dir::Orig, b"\x81\x7e")]).violated(Tag::WebSocket));

@@ -6,7 +6,7 @@ use gannet_event::Connection;
 gannet_event::events! {
     crate::events::module_of(crate::Tag::WebSocket);
 
-    /// A connection of HTTP becomes one of WebSocket.
+    /// An HTTP connection was upgraded to WebSocket.
     pub struct WebsocketEstablished = "websocket_established" {
         /// The connection.
         c: Connection = "c",
@@ -14,15 +14,15 @@ gannet_event::events! {
         aid: AnalyzerId = "aid",
     }
 
-    /// The responder agrees to it: what the request says about its destination.
+    /// The responder accepts the upgrade: what the request says about its destination.
     pub struct WebsocketUpgrade<'a> = "gannet::websocket_upgrade", opt_in {
         /// The connection.
         c: Connection = "c",
         /// The request's `Host` header.
         host: Option<&'a [u8]> = "host",
-        /// Its target with its `%` escapes decoded.
+        /// Target of the request, with `%` escapes decoded.
         uri: Option<&'a [u8]> = "uri",
-        /// Its `User-Agent` header.
+        /// `User-Agent` header of the request.
         user_agent: Option<&'a [u8]> = "user_agent",
     }
 
@@ -32,23 +32,23 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Whether the message ends with it.
+        /// Whether it is the last frame of its message.
         fin: bool = "fin",
         /// The three reserved bits.
         rsv: u64 = "rsv",
-        /// What it is: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+        /// Opcode: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
         opcode: u64 = "opcode",
-        /// Bytes of payload.
+        /// Length of the payload, in bytes.
         payload_len: u64 = "payload_len",
     }
 
-    /// A part of the payload of a frame, in pieces of 8 KiB.
+    /// A piece of a frame's payload, at most 8 KiB.
     pub struct WebsocketFrameData<'a> = "websocket_frame_data", opt_in {
         /// The connection.
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Payload, unmasked.
+        /// Unmasked payload.
         data: &'a [u8] = "data",
     }
 
@@ -58,9 +58,9 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// Why, as a number; 0 if the frame has none.
+        /// Status code; 0 if the frame has none.
         status: u64 = "status",
-        /// Why, in words.
+        /// Reason.
         reason: &'a [u8] = "reason",
     }
 
@@ -70,7 +70,7 @@ gannet_event::events! {
         c: Connection = "c",
         /// Whether the originator sent it.
         is_orig: bool = "is_orig",
-        /// What it is: 1 text, 2 binary, 8 close, 9 ping, 10 pong.
+        /// Opcode: 1 text, 2 binary, 8 close, 9 ping, 10 pong.
         opcode: u64 = "opcode",
     }
 }

@@ -1,41 +1,41 @@
-//! Frames (RFC 6455 section 5.2), out of a stream cut anywhere.
+//! Parses frames (RFC 6455 section 5.2) from a stream that is split at arbitrary positions.
 
-/// The types of messages.
+/// Opcodes.
 pub mod opcode {
-    /// More of the message that the last frame began.
+    /// Continues the message of the previous frame.
     pub const CONTINUATION: u8 = 0;
     /// UTF-8 text.
     pub const TEXT: u8 = 1;
-    /// Bytes.
+    /// Binary data.
     pub const BINARY: u8 = 2;
-    /// The end, with a status of two bytes and words, or nothing.
+    /// Closes the connection; payload: a status of two bytes and a reason, or nothing.
     pub const CLOSE: u8 = 8;
-    /// A check whether the other side is alive.
+    /// Checks whether the other side is alive.
     pub const PING: u8 = 9;
-    /// Its answer.
+    /// Reply to a ping.
     pub const PONG: u8 = 10;
 }
 
-/// Two bytes, at most eight of length, four of mask.
+/// Maximum length of a header in bytes: two, up to eight of length, four of mask.
 const MAX_HEADER: usize = 14;
 
-/// One frame's header.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The message ends with this frame.
+    /// Whether the frame is the last one of its message.
     pub fin: bool,
     /// The three reserved bits, which extensions use.
     pub rsv: u8,
-    /// See [`opcode`].
+    /// Opcode, see [`opcode`].
     pub opcode: u8,
     /// The mask of the payload.
     pub mask: Option<[u8; 4]>,
-    /// Bytes of payload.
+    /// Length of the payload, in bytes.
     pub len: u64,
 }
 
 impl Header {
-    /// Length of the header that begins with these two bytes.
+    /// Length of the header whose second byte is `second`.
     fn size(second: u8) -> usize {
         let len = match second & 0x7f {
             126 => 2,
@@ -45,7 +45,7 @@ impl Header {
         2 + len + if second & 0x80 != 0 { 4 } else { 0 }
     }
 
-    /// Reads a header from its bytes; `None` when there are too few.
+    /// Parses a header; `None` if it is incomplete.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let (&[first, second], rest) = data.split_first_chunk()?;
         let (len, rest) = match second & 0x7f {
@@ -72,33 +72,33 @@ impl Header {
 pub enum Event<'a> {
     /// A frame begins.
     Frame(Header),
-    /// Payload of the current frame, still masked; `at` is its offset in the frame.
+    /// A part of the current frame's payload, still masked.
     Payload {
-        /// Offset within the frame's payload.
+        /// Offset in the frame's payload.
         at: u64,
-        /// The bytes.
+        /// The masked bytes.
         data: &'a [u8],
     },
     /// The frame is complete.
     End,
 }
 
-/// Where one direction is in its frames.
+/// Incremental parser of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     header: [u8; MAX_HEADER],
     have: u8,
-    /// The frame whose payload is under way, and how much of it came.
+    /// The frame whose payload is being received, and the number of payload bytes so far.
     frame: Option<(Header, u64)>,
 }
 
 impl Frames {
     /// The [`opcode`] of a frame whose header is incomplete, if already known.
-    pub fn begun(&self) -> Option<u8> {
+    pub fn partial_opcode(&self) -> Option<u8> {
         (self.have >= 2).then_some(self.header[0] & 0x0f)
     }
 
-    /// The next event in `data`, which is taken off. `None` when all is used up.
+    /// Returns the next event and removes its bytes from `data`. `None` if all bytes are consumed.
     pub fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<Event<'d>> {
         if let Some((header, at)) = &mut self.frame {
             let left = header.len - *at;

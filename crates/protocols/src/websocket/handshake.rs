@@ -1,4 +1,4 @@
-//! The handshake of a connection, which is HTTP.
+//! Headers of the HTTP handshake.
 
 use gannet_log::Vector;
 

@@ -1,8 +1,9 @@
 //! WebSocket (RFC 6455): messages in frames, on a connection that HTTP upgraded.
 //!
-//! The handshake is HTTP: the rows of a [`Handshake`] hear the events of HTTP's headers, and HTTP's analyzer starts the
-//! [`Analyzer`] when the responder agrees. That reads frames (`frame.rs`), takes off their masks, and
-//! passes what text and binary messages hold to analyzers of its own, found by content.
+//! The handshake is HTTP: [`Handshake`] receives the events of HTTP's headers, and HTTP's analyzer
+//! starts the [`Analyzer`] when the responder accepts. That parses frames (`frame.rs`), unmasks
+//! them, and passes the payload of text and binary messages to nested analyzers, which are detected
+//! by content.
 
 mod analyzer;
 pub mod events;
@@ -20,7 +21,7 @@ use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Log;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry::new(Tag::WebSocket, "WEBSOCKET", "websocket")],
     events: &[events::EVENTS],

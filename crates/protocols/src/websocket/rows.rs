@@ -1,4 +1,4 @@
-//! websocket.log: one row a connection that was upgraded.
+//! websocket.log: one row per upgraded connection.
 
 use gannet_base::ConnId;
 use gannet_base::Time;
@@ -10,18 +10,18 @@ use sha1::Sha1;
 use super::events::WebsocketUpgrade;
 use super::handshake::Handshake;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::http::events::HttpHeader;
 use crate::http::field::WEBSOCKET;
 
 gannet_log::row! {
     /// One row for each WebSocket connection.
     pub struct WebSocketRow<'a> = "websocket" {
-        /// When the responder agreed.
+        /// Time at which the responder accepted the upgrade.
         ts: Time = "ts",
         /// The connection.
         uid: Uid = "uid",
-        /// Its addresses and ports.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
         /// The request's `Host` header.
         host: Option<&'a [u8]> = "host",
@@ -43,12 +43,12 @@ gannet_log::row! {
 /// The text that a responder appends to the originator's key (RFC 6455 section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Elements of a list header that are kept: one more than a row may show.
+/// Maximum number of stored elements of a list header: one more than a row contains.
 const MAX_ELEMENTS: usize = 101;
 
-impl Hear<HttpHeader<'_>> for Handshake {
-    /// A header `Sec-WebSocket-NAME`.
-    fn hear(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
+impl OnEvent<HttpHeader<'_>> for Handshake {
+    /// Handles a header `Sec-WebSocket-NAME`.
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &HttpHeader<'_>) {
         let HttpHeader { is_orig, value, .. } = *event;
         let name = &event.original_name.name[WEBSOCKET.len()..];
         let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
@@ -69,8 +69,8 @@ impl Hear<HttpHeader<'_>> for Handshake {
     }
 }
 
-impl Hear<WebsocketUpgrade<'_>> for Handshake {
-    fn hear(&mut self, cx: &mut Context<'_>, event: &WebsocketUpgrade<'_>) {
+impl OnEvent<WebsocketUpgrade<'_>> for Handshake {
+    fn on_event(&mut self, cx: &mut Context<'_>, event: &WebsocketUpgrade<'_>) {
         if self.key.is_none() {
             cx.weird("websocket_missing_key_header", "", Some("WebSocket"));
         }
@@ -99,7 +99,7 @@ impl Hear<WebsocketUpgrade<'_>> for Handshake {
     }
 }
 
-/// Adds the elements of a list header: separated by commas, with any number of spaces around.
+/// Adds the elements of a list header, separated by commas and optional spaces.
 fn add_list(list: &mut Option<Vector<Vec<u8>>>, value: &[u8]) {
     let list = &mut list.get_or_insert_with(|| Vector(Vec::new())).0;
     let mut parts = value.split(|c| *c == b',').peekable();
@@ -118,7 +118,7 @@ fn add_list(list: &mut Option<Vector<Vec<u8>>>, value: &[u8]) {
     }
 }
 
-/// The `Sec-WebSocket-Accept` that proves that `key` was read (RFC 6455 section 4.2.2).
+/// The `Sec-WebSocket-Accept` value that corresponds to `key` (RFC 6455 section 4.2.2).
 fn expected_accept(key: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let hash = Sha1::new().chain_update(key).chain_update(GUID).finalize();

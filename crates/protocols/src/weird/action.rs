@@ -1,6 +1,6 @@
-//! The handling of weirds by name.
+//! The action for weirds, by name.
 
-/// The handling of a weird.
+/// The action for a weird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Ignore,
@@ -10,7 +10,7 @@ pub(super) enum Action {
     NoticePerOrig,
 }
 
-/// The names that are treated specially; all others are logged.
+/// The action for a name: names that are not listed are logged.
 pub(super) fn action(name: &str) -> Action {
     match name {
         "unsolicited_SYN_response" | "FIN_after_reset" | "spontaneous_FIN" | "spontaneous_RST" => {
@@ -55,7 +55,7 @@ pub(super) fn action(name: &str) -> Action {
     }
 }
 
-/// Names that are not suppressed within [`WINDOW`].
+/// Whether the name is not suppressed within [`WINDOW`].
 pub(super) fn repeats(name: &str) -> bool {
     matches!(
         name,
@@ -63,12 +63,13 @@ pub(super) fn repeats(name: &str) -> bool {
     )
 }
 
-/// Whether Zeek's scripts report the weird. Where scripts run they do, and the native rows do not.
+/// Whether Zeek's scripts report the weird. If scripts run they report it, and the native rows do
+/// not.
 pub(super) fn is_reported_by_scripts(name: &str) -> bool {
     BY_SCRIPTS.binary_search(&name).is_ok()
 }
 
-/// Names of weirds that Zeek's scripts report, in order.
+/// Names of weirds that Zeek's scripts report, sorted.
 const BY_SCRIPTS: &[&str] = &[
     "DHCP_max_tracked_transactions_exceeded",
     "FTP_arg_too_long",

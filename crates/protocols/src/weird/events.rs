@@ -20,7 +20,7 @@ gannet_event::events! {
         source: &'a str = "source",
     }
 
-    /// The same of a connection whose state is gone.
+    /// Like `conn_weird`, for a connection whose state was removed.
     pub struct ExpiredConnWeird<'a> = "expired_conn_weird" {
         /// Name of the behaviour.
         name: &'a str = "name",
@@ -34,7 +34,7 @@ gannet_event::events! {
         source: &'a str = "source",
     }
 
-    /// The packets between two hosts are unusual, outside of any connection.
+    /// Packets between two hosts are unusual, outside of any connection.
     pub struct FlowWeird<'a> = "flow_weird" {
         /// Name of the behaviour.
         name: &'a str = "name",
@@ -48,7 +48,7 @@ gannet_event::events! {
         source: &'a str = "source",
     }
 
-    /// Something is unusual that belongs to no connection and no pair of hosts.
+    /// Something unusual that belongs to no connection and no pair of hosts.
     pub struct NetWeird<'a> = "net_weird" {
         /// Name of the behaviour.
         name: &'a str = "name",
@@ -58,7 +58,7 @@ gannet_event::events! {
         source: &'a str = "source",
     }
 
-    /// Something is unusual, before any of it is left out by sampling. Delivered ahead of the other events of the packet.
+    /// A weird, before sampling. Delivered before the other events of the packet.
     pub struct WeirdSeen<'a> = "gannet::weird_seen", opt_in, one_thread {
         /// Name of the behaviour.
         name: &'a str = "name",

@@ -1,16 +1,17 @@
 //! Weirds: weird.log, its sampling and its suppression.
 //!
-//! A weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
-//! stages decide whether it becomes a row, the same two that Zeek has:
+//! A weird has a name, and its subject is a connection, a pair of hosts, a file, or nothing. As in
+//! Zeek, two stages decide whether it becomes a row:
 //!
-//! 1. *Sampling* by name and subject: after a number of a kind only every n-th passes, until a window has passed
-//!    ([`WeirdSampling`]). All names of two hosts share one window, which starts
-//!    with the first of them. Weirds of files are sampled where they arise.
-//! 2. *Policy* by name (the private `Action`): most names have one row for each subject within
-//!    [`WINDOW`]; some only one for each originator or connection a day, a few none, and a few a
-//!    notice.log row as well. A periodic [check](Weirds::look) finds expired entries.
+//! 1. *Sampling* by name and subject: the first weirds of a kind pass, then only every n-th, until
+//!    the window ends ([`WeirdSampling`]). All names of two hosts share one window, which starts
+//!    with the first of them. Weirds of files are sampled by file analysis.
+//! 2. *Policy* by name (the private `Action`): most names have one row per subject within
+//!    [`WINDOW`]; some have one row per originator or connection and day, some have none, and some
+//!    also have a row in notice.log. A periodic [check](Weirds::check_suppressed) finds expired
+//!    entries.
 //!
-//! A repeated weird costs one lookup in a table. The table stores at most [`REMEMBERED`] pairs of
+//! A repeated weird costs one lookup in a table. The table stores at most [`MAX_ENTRIES`] pairs of
 //! name and subject; beyond that the oldest half is dropped, and dropped weirds are logged again.
 
 mod action;
@@ -54,42 +55,42 @@ use crate::conn_state::mention_unless_known;
 use crate::deferred::Queue;
 use crate::policy::weirds::Stats;
 
-/// How long a weird that was logged stays suppressed.
+/// Interval in which a logged weird is suppressed.
 pub const WINDOW: Interval = Interval::from_secs(600);
-/// How long a name that is logged once an originator or connection stays silent.
+/// Interval in which a name that is logged once per originator or connection is suppressed.
 pub const DAY: Interval = Interval::from_secs(86_400);
-/// Most pairs of name and subject that are remembered.
-pub const REMEMBERED: usize = 1 << 17;
+/// Maximum number of pairs of name and subject in the table.
+pub const MAX_ENTRIES: usize = 1 << 17;
 
-/// A weird seen outside the analyzer of a connection: in a packet or by a packet analyzer.
+/// A weird without the context of a connection's analyzer: of a packet or of a packet analyzer.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketWeird<'a> {
-    /// Its name.
+    /// Name of the weird.
     pub name: &'static str,
-    /// Details, may be empty.
+    /// Details; may be empty.
     pub addl: &'a str,
-    /// The packet analyzer that saw it, in upper case, where Zeek names one.
+    /// The packet analyzer that reports it, in upper case, if Zeek names one.
     pub source: Option<&'static str>,
-    /// Whether the packet came through a tunnel: `_in_tunnel` is appended to the name.
+    /// Whether the packet is within a tunnel: `_in_tunnel` is appended to the name.
     pub in_tunnel: bool,
 }
 
-/// A weird of a file, sampled and raised as an event where it arose.
+/// A weird of a file, which was already sampled and raised as an event.
 #[derive(Clone, Copy, Debug)]
 pub struct FileWeirdSeen<'a> {
     /// The file.
     pub fuid: Uid,
-    /// Its name.
+    /// Name of the weird.
     pub name: &'static str,
-    /// Details, may be empty.
+    /// Details; may be empty.
     pub addl: &'a str,
-    /// The analyzer that saw the file, where Zeek logs it.
+    /// The analyzer of the file, if Zeek logs it.
     pub source: Option<&'static str>,
-    /// Whether sampling leaves it out.
+    /// Whether sampling excludes it from the log.
     pub is_sampled_out: bool,
 }
 
-/// A weird, with details as they came from the wire.
+/// A weird with its details, as bytes.
 struct Report<'a> {
     name: &'static str,
     addl: &'a [u8],
@@ -98,7 +99,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether it has no effect.
+    /// Whether the weird is ignored.
     fn is_ignored(&self) -> bool {
         !self.in_tunnel && action(self.name) == Action::Ignore
     }
@@ -111,19 +112,19 @@ impl<'a> PacketWeird<'a> {
     }
 }
 
-/// Name and subject.
+/// Name and subject of a weird.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     name: &'static str,
     in_tunnel: bool,
-    /// Suppression for a day, not sampling.
+    /// Whether the key is for suppression during a day, not for sampling.
     daily: bool,
-    /// All zero for a weird of nothing; ports 0 for a pair of hosts.
+    /// All zero for a weird without subject; ports are 0 for a pair of hosts.
     id: ConnId,
 }
 
-/// A cheap hash, since floods of weirds are floods of these: only the end of a name is used, since
-/// few weirds of one subject have names with the same end.
+/// A cheap hash, for floods of weirds: of the name, only the end is hashed, since few weirds of one
+/// subject have names with the same end.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let end = self.name.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
@@ -137,32 +138,33 @@ impl Hash for Key {
 
 #[derive(Clone, Copy)]
 struct Seen {
-    /// The connection that sampling counts for: its ends may be used again by another one.
+    /// The connection that sampling counts for: another connection may reuse its addresses and
+    /// ports.
     uid: Option<Uid>,
-    /// How often, for sampling.
+    /// Number of occurrences, for sampling.
     count: u64,
-    /// When sampling, or its window, began.
+    /// Time at which sampling, or its window, began.
     sampling: Time,
-    /// Suppressed until a check later than this, if it was reported at all.
-    quiet: Option<Time>,
+    /// Suppressed until a check later than this; `None` if it was not reported.
+    suppressed_until: Option<Time>,
 }
 
-/// The times of the first look and of the last one.
-type Looks = Option<(Time, Time)>;
+/// Times of the first and of the last check.
+type Checks = Option<(Time, Time)>;
 
 type Table = HashMap<Key, Seen, KeyedHash>;
 
-/// Decides which weirds become rows.
+/// Decides which weirds are logged.
 #[derive(Default)]
 pub struct Weirds {
     young: Table,
     old: Table,
-    looks: Looks,
-    /// How often each occurs, where that is logged.
+    checks: Checks,
+    /// Numbers of occurrences, if they are logged.
     pub(crate) stats: Option<Box<Stats>>,
-    /// Whether Zeek's scripts run, and report those that are theirs.
+    /// Whether Zeek's scripts run, which report their own weirds.
     scripted: bool,
-    /// Which of many are left out.
+    /// Sampling parameters.
     pub(crate) sampling: WeirdSampling,
     deferred: Queue<Item>,
 }
@@ -176,12 +178,12 @@ pub struct Item {
     addl: Box<[u8]>,
     source: Option<&'static str>,
     in_tunnel: bool,
-    /// How often it was seen in a row.
+    /// Number of consecutive occurrences.
     times: u64,
 }
 
 impl Item {
-    fn is(&self, now: Time, subject: &Subject, what: &Report<'_>) -> bool {
+    fn is_repeated_by(&self, now: Time, subject: &Subject, what: &Report<'_>) -> bool {
         let Report { name, addl, source, in_tunnel } = *what;
         (self.name, self.source, self.in_tunnel) == (name, source, in_tunnel)
             && (self.now, &self.subject, &*self.addl) == (now, subject, addl)
@@ -193,32 +195,32 @@ const NO_SUBJECT: Subject = Subject { uid: None, id: None, proto: None, file: No
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
-/// The subject of a weird.
+/// Subject of a weird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Subject {
     uid: Option<Uid>,
     id: Option<ConnId>,
-    /// Transport, where there is a connection.
+    /// Transport, if there is a connection.
     proto: Option<Proto>,
-    /// Of a file, whether sampling leaves it out.
+    /// For a file, whether sampling excludes the weird.
     file: Option<bool>,
 }
 
 impl Weirds {
-    /// None so far, and how often each occurs counted if that is to be logged. `scripted`: Zeek's scripts report theirs.
-    pub(crate) fn counted(stats: Option<Box<Stats>>, scripted: bool) -> Self {
+    /// Creates an empty state. `stats` counts occurrences, if they are logged; `scripted` says
+    /// whether Zeek's scripts report their own weirds.
+    pub(crate) fn new(stats: Option<Box<Stats>>, scripted: bool) -> Self {
         Self { stats, scripted, ..Self::default() }
     }
 
-    /// Checks the suppressed weirds at the time of a packet: those reported too long ago are not
-    /// suppressed any more. The time of the report is known in whole seconds from the first check
-    /// on.
-    pub fn look(&mut self, packet: Time) {
-        let first = self.looks.map_or(packet, |(first, _)| first);
-        self.looks = Some((first, packet));
+    /// Checks the suppressed weirds at the time of a packet: those reported too long ago are no
+    /// longer suppressed. Report times are rounded to whole seconds since the first check.
+    pub fn check_suppressed(&mut self, packet: Time) {
+        let first = self.checks.map_or(packet, |(first, _)| first);
+        self.checks = Some((first, packet));
     }
 
-    /// A weird of a connection.
+    /// Reports a weird of a connection.
     pub fn conn(
         &mut self,
         logs: &mut Sinks,
@@ -231,7 +233,7 @@ impl Weirds {
         self.conn_bytes(logs, now, conn, name, addl.as_bytes(), source);
     }
 
-    /// A weird of a connection, with details as they came from the wire.
+    /// Like [`conn`](Self::conn), with details as they are on the wire.
     pub fn conn_bytes(
         &mut self,
         logs: &mut Sinks,
@@ -242,7 +244,7 @@ impl Weirds {
         source: Option<&'static str>,
     ) {
         if logs.events.wants::<ConnWeird<'_>>() {
-            // That of a script shows the connection at the end of the packet.
+            // Weirds of scripts carry the connection's state at the end of the packet.
             if is_reported_by_scripts(name) {
                 mention_unless_known(logs, conn);
                 logs.events.record_end();
@@ -252,11 +254,11 @@ impl Weirds {
         }
         let subject =
             Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto), file: None };
-        self.any(logs, now, &subject, &Report { name, addl, source, in_tunnel: false });
+        self.handle(logs, now, &subject, &Report { name, addl, source, in_tunnel: false });
     }
 
-    /// A weird of a connection that is gone.
-    pub fn gone(
+    /// Reports a weird of a connection whose state was removed.
+    pub fn expired_conn(
         &mut self,
         logs: &mut Sinks,
         now: Time,
@@ -265,10 +267,10 @@ impl Weirds {
         what: &PacketWeird<'_>,
     ) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None, file: None };
-        self.any(logs, now, &subject, &what.report());
+        self.handle(logs, now, &subject, &what.report());
     }
 
-    /// A weird of two hosts.
+    /// Reports a weird of two hosts.
     pub fn flow(
         &mut self,
         logs: &mut Sinks,
@@ -280,42 +282,42 @@ impl Weirds {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let proto = Some(Proto::Unknown);
         let subject = Subject { uid: None, id: Some(id), proto, file: None };
-        self.any(logs, now, &subject, &what.report());
+        self.handle(logs, now, &subject, &what.report());
     }
 
-    /// A weird of no connection.
+    /// Reports a weird without subject.
     pub fn net(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &str) {
         self.packet(logs, now, &PacketWeird { name, addl, source: None, in_tunnel: false });
     }
 
-    /// A weird of no connection, with details as they came from the wire.
+    /// Like [`net`](Self::net), with details as they are on the wire.
     pub fn net_bytes(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &[u8]) {
         let subject = NO_SUBJECT;
-        self.any(logs, now, &subject, &Report { name, addl, source: None, in_tunnel: false });
+        self.handle(logs, now, &subject, &Report { name, addl, source: None, in_tunnel: false });
     }
 
-    /// A weird of a packet without IP header.
+    /// Reports a weird of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &PacketWeird<'_>) {
-        self.any(logs, now, &NO_SUBJECT, &what.report());
+        self.handle(logs, now, &NO_SUBJECT, &what.report());
     }
 
-    /// A weird of a file.
+    /// Reports a weird of a file.
     pub fn file(&mut self, logs: &mut Sinks, now: Time, what: &FileWeirdSeen<'_>) {
         let FileWeirdSeen { fuid, name, addl, source, is_sampled_out } = *what;
-        // Suppression takes no notice of the file: one row a name.
+        // Suppression ignores the file: one row per name.
         let addl = if addl.is_empty() { fuid.to_string() } else { format!("{fuid}: {addl}") };
         let subject = Subject { file: Some(is_sampled_out), ..NO_SUBJECT };
         let what = Report { name, addl: addl.as_bytes(), source, in_tunnel: false };
-        self.any(logs, now, &subject, &what);
+        self.handle(logs, now, &subject, &what);
     }
 
     #[inline]
-    fn any(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
+    fn handle(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
         if self.scripted && is_reported_by_scripts(what.name) {
             return;
         }
         if logs.key().is_some() {
-            return self.leave(logs, now, subject, what);
+            return self.defer(logs, now, subject, what);
         }
         if let Some(stats) = &mut self.stats {
             stats.seen(what.name, what.in_tunnel);
@@ -332,18 +334,18 @@ impl Weirds {
         if subject.file.unwrap_or_else(|| self.is_sampled_out(now, subject, what, key)) {
             return;
         }
-        let looks = self.looks;
-        let is_quiet = self.seen(key).is_quiet(looks);
+        let checks = self.checks;
+        let is_suppressed = self.seen(key).is_suppressed(checks);
         if logs.events.any() && subject.file.is_none() {
             raise(logs, subject, what);
         }
-        if is_quiet || is_ignored {
+        if is_suppressed || is_ignored {
             return;
         }
         self.policy(logs, now, subject, what, key);
     }
 
-    /// Counts a weird; returns whether sampling leaves it out.
+    /// Counts a weird; returns whether sampling excludes it.
     #[inline]
     fn is_sampled_out(
         &mut self,
@@ -367,7 +369,7 @@ impl Weirds {
         seen.is_sampled_out(now, subject.uid, rate)
     }
 
-    /// When the window of two hosts began, whatever opened it.
+    /// Time at which the window of two hosts began, with a weird of any name.
     #[cold]
     fn pair_began(&mut self, id: ConnId, now: Time) -> Time {
         let duration = self.sampling.rate.duration;
@@ -378,16 +380,16 @@ impl Weirds {
         pair.sampling
     }
 
-    /// Defers the decision to the merge.
+    /// Defers the decision until the items of all shards are merged.
     #[cold]
-    fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
+    fn defer(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Report<'_>) {
         if self.stats.is_none() && what.is_ignored() && !logs.events.any() {
             return;
         }
-        // A message may have the same weird a million times.
+        // One message may raise the same weird a million times.
         if logs.events.is_none_since_ticket()
             && let Some(last) = self.deferred.last(logs)
-            && last.is(now, subject, what)
+            && last.is_repeated_by(now, subject, what)
         {
             last.times += 1;
             return;
@@ -403,16 +405,16 @@ impl Weirds {
         &mut self.deferred
     }
 
-    /// Decides about what another one left.
+    /// Decides about an item that a shard deferred.
     pub fn decide(&mut self, logs: &mut Sinks, item: &Item) {
         let Item { now, subject, name, addl, source, in_tunnel, times } = item;
         let report = Report { name, addl, source: *source, in_tunnel: *in_tunnel };
         for _ in 0..*times {
-            self.any(logs, *now, subject, &report);
+            self.handle(logs, *now, subject, &report);
         }
     }
 
-    /// The name's action, for a weird that is neither sampled out nor suppressed.
+    /// Applies the action of the name, for a weird that is neither sampled out nor suppressed.
     #[cold]
     fn policy(
         &mut self,
@@ -432,12 +434,12 @@ impl Weirds {
                 } else {
                     ConnId { orig_h: key.id.orig_h, ..NOTHING }
                 };
-                let looks = self.looks;
+                let checks = self.checks;
                 let daily = self.seen(Key { daily: true, id, ..key });
-                if daily.is_quiet(looks) {
+                if daily.is_suppressed(checks) {
                     return;
                 }
-                daily.quiet = Some(quiet_until(looks, now, DAY));
+                daily.suppressed_until = Some(suppression_end(checks, now, DAY));
             }
         }
         let long;
@@ -453,34 +455,40 @@ impl Weirds {
             logs.write(&notice_row(now, subject, name, addl));
         }
         if what.in_tunnel || !repeats(what.name) {
-            self.seen(key).quiet = Some(quiet_until(self.looks, now, WINDOW));
+            self.seen(key).suppressed_until = Some(suppression_end(self.checks, now, WINDOW));
         }
         let (uid, id) = (subject.uid, subject.id);
         let source = what.source;
         logs.write(&WeirdRow { ts: now, uid, id, name, addl, notice, peer: "zeek", source });
     }
 
-    /// The memory of a name and subject, made if there is none.
+    /// The entry of a name and subject, created if absent.
     fn seen(&mut self, key: Key) -> &mut Seen {
-        if self.young.len() >= REMEMBERED / 2 && !self.young.contains_key(&key) {
-            // Cleared and not dropped: a flood would have new tables made for it all the time.
+        if self.young.len() >= MAX_ENTRIES / 2 && !self.young.contains_key(&key) {
+            // The table is cleared and not dropped: in a flood, new tables would be allocated all
+            // the time.
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
         }
         let old = &mut self.old;
         self.young.entry(key).or_insert_with(|| {
-            let kept = if old.is_empty() { None } else { old.remove(&key) };
-            kept.unwrap_or(Seen { uid: None, count: 0, sampling: Time::ZERO, quiet: None })
+            let found = if old.is_empty() { None } else { old.remove(&key) };
+            found.unwrap_or(Seen {
+                uid: None,
+                count: 0,
+                sampling: Time::ZERO,
+                suppressed_until: None,
+            })
         })
     }
 }
 
-/// The name of a weird. That of a tunnelled packet ends in `_in_tunnel`.
+/// The name of a weird, with the suffix `_in_tunnel` for a tunneled packet.
 fn full_name(what: &Report<'_>) -> Cow<'static, str> {
     if what.in_tunnel { format!("{}_in_tunnel", what.name).into() } else { what.name.into() }
 }
 
-/// Raises the event of a weird that sampling lets through.
+/// Raises the event of a weird that sampling does not exclude.
 #[cold]
 fn raise(sinks: &mut Sinks, subject: &Subject, what: &Report<'_>) {
     let name = &*full_name(what);
@@ -493,7 +501,7 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Report<'_>) {
             {
                 events.raise(&ConnWeird { name, c, addl, source });
                 if is_reported_by_scripts(what.name) {
-                    events.as_at_end(c);
+                    events.show_end(c);
                 }
             }
         }
@@ -518,15 +526,16 @@ fn raise(sinks: &mut Sinks, subject: &Subject, what: &Report<'_>) {
 }
 
 impl Seen {
-    /// Whether the window has not begun, for subjects other than connections.
+    /// Whether the window is over or has not begun, for subjects other than connections.
     #[inline]
     fn is_over(&self, now: Time, duration: Interval) -> bool {
         self.count == 0 || now >= self.sampling + duration
     }
 
-    /// Counts a weird; returns whether sampling leaves it out.
+    /// Counts a weird; returns whether sampling excludes it.
     ///
-    /// The window of a connection's weirds begins once these are sampled, that of others with the first weird.
+    /// The window of a connection's weirds begins when sampling starts, that of other subjects with
+    /// the first weird.
     fn is_sampled_out(&mut self, now: Time, uid: Option<Uid>, rate: SamplingRate) -> bool {
         if self.uid != uid {
             self.uid = uid;
@@ -546,16 +555,16 @@ impl Seen {
         !rate.permits(self.count)
     }
 
-    /// Whether it was reported, and so recently that the last check still holds.
+    /// Whether it was reported so recently that it is still suppressed after the last check.
     #[inline]
-    fn is_quiet(&self, looks: Looks) -> bool {
-        self.quiet.is_some_and(|until| looks.is_none_or(|(_, last)| last <= until))
+    fn is_suppressed(&self, checks: Checks) -> bool {
+        self.suppressed_until.is_some_and(|until| checks.is_none_or(|(_, last)| last <= until))
     }
 }
 
 /// The time after which a check allows a weird reported `now` to be reported again.
-fn quiet_until(looks: Looks, now: Time, silence: Interval) -> Time {
-    let first = looks.map_or(now, |(first, _)| first);
+fn suppression_end(checks: Checks, now: Time, silence: Interval) -> Time {
+    let first = checks.map_or(now, |(first, _)| first);
     first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000) + silence
 }
 

@@ -12,21 +12,21 @@ use gannet_log::Set;
 gannet_log::row! {
     /// One row for each weird, after suppression.
     pub struct WeirdRow<'a> = "weird" {
-        /// When it was seen.
+        /// Time of the weird.
         ts: Time = "ts",
-        /// The connection it concerns.
+        /// The connection that is its subject.
         uid: Option<Uid> = "uid",
-        /// Its ends; ports are 0 for a pair of hosts.
+        /// Originator and responder of that connection; ports are 0 for a pair of hosts.
         id: Option<ConnId> = "id",
-        /// The weird.
+        /// Name of the weird.
         name: &'a str = "name",
         /// Details.
         addl: Option<&'a [u8]> = "addl",
-        /// Whether it made a notice, too.
+        /// Whether it also raised a notice.
         notice: bool = "notice",
         /// Name of the reporting process: always `zeek`, as for a process outside of a cluster.
         peer: &'a str = "peer",
-        /// The analyzer that saw it.
+        /// The analyzer that reported it.
         source: Option<&'static str> = "source",
     }
 }
@@ -34,11 +34,11 @@ gannet_log::row! {
 gannet_log::row! {
     /// One row for each notice. Only weirds raise notices, and capture_loss.log if it is enabled.
     pub struct NoticeRow<'a> = "notice" {
-        /// When it was raised.
+        /// Time of the notice.
         ts: Time = "ts",
-        /// The connection it concerns.
+        /// The connection that is its subject.
         uid: Option<Uid> = "uid",
-        /// Its ends.
+        /// Originator and responder of that connection.
         id: Option<ConnId> = "id",
         /// The related file.
         fuid: Option<Uid> = "fuid",
@@ -48,7 +48,7 @@ gannet_log::row! {
         file_desc: Option<&'a str> = "file_desc",
         /// Transport.
         proto: Option<Proto> = "proto",
-        /// Kind of notice.
+        /// Type of notice.
         note: Enum = "note",
         /// Description.
         msg: &'a str = "msg",
@@ -66,25 +66,25 @@ gannet_log::row! {
         peer_descr: Option<&'a str> = "peer_descr",
         /// Actions taken.
         actions: Set<Enum> = "actions",
-        /// Recipients of mail.
+        /// Recipients of mail about the notice.
         email_dest: Set<&'a str> = "email_dest",
-        /// How long notices of the same kind are suppressed.
+        /// Interval in which further notices of the same type are suppressed.
         suppress_for: Interval = "suppress_for",
-        /// Location of the remote host: country.
+        /// Country of the remote host.
         country: Option<&'a str> = "remote_location.country_code",
-        /// Region.
+        /// Region of the remote host.
         region: Option<&'a str> = "remote_location.region",
-        /// City.
+        /// City of the remote host.
         city: Option<&'a str> = "remote_location.city",
-        /// Latitude.
+        /// Latitude of the remote host.
         latitude: Option<f64> = "remote_location.latitude",
-        /// Longitude.
+        /// Longitude of the remote host.
         longitude: Option<f64> = "remote_location.longitude",
     }
 }
 
 impl<'a> NoticeRow<'a> {
-    /// A notice of no connection and no host.
+    /// Creates a notice without connection and hosts.
     pub(crate) fn plain(ts: Time, note: &'static str, msg: &'a str) -> Self {
         Self {
             ts,

@@ -5,7 +5,7 @@ use crate::testing::Harness;
 
 fn weird(h: &mut Harness, at: i64, name: &'static str) {
     h.now = Time::from_secs(at);
-    h.env.weirds.look(h.now);
+    h.env.weirds.check_suppressed(h.now);
     h.cx().weird(name, "", Some("TCP"));
 }
 
@@ -31,20 +31,20 @@ fn a_check_drops_old_reports() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let env = &mut h.env;
     let at = |seconds: f64| Time::from_nanos((seconds * 1e9) as i64);
-    let mut tell = |seconds: f64, look: bool| {
+    let mut raise_at = |seconds: f64, look: bool| {
         if look {
-            env.weirds.look(at(seconds));
+            env.weirds.check_suppressed(at(seconds));
         }
         env.weirds.net(&mut env.logs, at(seconds), "truncated_ARP", "");
     };
-    tell(100.5, true);
-    // Whole seconds count from the first look on, so this counts as of 100.5.
-    tell(101.4, false);
+    raise_at(100.5, true);
+    // Times are in whole seconds since the first check, so this counts as 100.5.
+    raise_at(101.4, false);
     for (seconds, look) in [(700.5, true), (705.0, false), (709.0, false), (710.5, true)] {
-        tell(seconds, look);
+        raise_at(seconds, look);
     }
-    tell(1_310.5, true);
-    tell(1_311.4, true);
+    raise_at(1_310.5, true);
+    raise_at(1_311.4, true);
     let times: Vec<_> = h.rows("weird").iter().map(|r| r["ts"].clone()).collect();
     assert_eq!(times, ["100.500000", "710.500000", "1311.400000"]);
 }
@@ -85,7 +85,7 @@ fn a_few_make_notices() {
 #[test]
 fn loud_ones_are_sampled() {
     let mut h = Harness::new(Proto::Tcp, 80);
-    // The row at 599 suppresses to 1199; the 26th at 599 begins sampling, to 1199 as well.
+    // The row at 599 suppresses up to 1199; the 26th weird at 599 begins sampling, also up to 1199.
     for _ in 0..26 {
         weird(&mut h, 599, "TCP_christmas");
     }
@@ -100,7 +100,7 @@ fn packets_are_sampled_from_the_first_on() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let env = &mut h.env;
     for at in [vec![0; 30], vec![599; 30], vec![601, 602]].concat() {
-        env.weirds.look(Time::from_secs(at));
+        env.weirds.check_suppressed(Time::from_secs(at));
         env.weirds.net(&mut env.logs, Time::from_secs(at), "truncated_ARP", "");
     }
     let rows = h.rows("weird");
@@ -115,21 +115,21 @@ fn two_hosts_have_one_window_of_sampling() {
     let what = |name| PacketWeird { name, addl: "", source: Some("IP"), in_tunnel: false };
     let env = &mut h.env;
     env.weirds.flow(&mut env.logs, Time::from_secs(10), a, b, &what("truncated_header"));
-    // Thirty from 500 on, then thirty from 610 on, when the window that began at 10 is over: the 26th
-    // of these and all that follow are left out, until the window from 610 on is over, too.
+    // Thirty weirds at 500, then thirty at 610, when the window that began at 10 is over: the 26th
+    // of these and all later ones are sampled out, until the window that began at 610 is over, too.
     for at in [vec![500; 30], vec![610; 30], vec![1_109, 1_209, 1_210]].concat() {
-        env.weirds.look(Time::from_secs(at));
+        env.weirds.check_suppressed(Time::from_secs(at));
         env.weirds.flow(&mut env.logs, Time::from_secs(at), a, b, &what("ipv6_no_next"));
     }
     let rows: Vec<_> =
         h.rows("weird").iter().map(|r| (r["name"].clone(), r["ts"].clone())).collect();
-    let told = |name: &str, at: &str| (name.to_owned(), at.to_owned());
+    let reported = |name: &str, at: &str| (name.to_owned(), at.to_owned());
     assert_eq!(
         rows,
         [
-            told("truncated_header", "10.000000"),
-            told("ipv6_no_next", "500.000000"),
-            told("ipv6_no_next", "1210.000000"),
+            reported("truncated_header", "10.000000"),
+            reported("ipv6_no_next", "500.000000"),
+            reported("ipv6_no_next", "1210.000000"),
         ]
     );
 }
@@ -144,16 +144,16 @@ fn scripts_say_which_are_left_out() {
     };
     assert_eq!(left(&mut h), 6);
     for (name, value) in [("Weird::sampling_threshold", 7), ("Weird::sampling_rate", 2)] {
-        h.env.steer(h.now, Command::Setting { name, value });
+        h.env.apply_command(h.now, Command::Setting { name, value });
     }
     // The seventh, the ninth and the eleventh.
     assert_eq!(left(&mut h), 3);
     let names = [vec!["inappropriate_FIN".to_owned()], Vec::new()];
     let [exempt, global] = names.clone();
-    h.env.steer(h.now, Command::WeirdNames { exempt, global });
+    h.env.apply_command(h.now, Command::WeirdNames { exempt, global });
     assert_eq!(left(&mut h), 6);
     let [global, exempt] = names;
-    h.env.steer(h.now, Command::WeirdNames { exempt, global });
+    h.env.apply_command(h.now, Command::WeirdNames { exempt, global });
     assert_eq!(left(&mut h), 6);
     // The seventh, the ninth and the eleventh of all connections.
     assert_eq!(left(&mut h), 3);
@@ -193,18 +193,18 @@ fn hosts_packets_and_files() {
 #[test]
 fn memory_is_bounded() {
     let mut weirds = Weirds::default();
-    for n in 0..REMEMBERED as u32 + 1000 {
+    for n in 0..MAX_ENTRIES as u32 + 1000 {
         let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
         weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count += 1;
     }
-    assert!(weirds.young.len() + weirds.old.len() <= REMEMBERED);
-    // The latest is still known.
-    let n = REMEMBERED as u32 + 999;
+    assert!(weirds.young.len() + weirds.old.len() <= MAX_ENTRIES);
+    // The latest one is still in the table.
+    let n = MAX_ENTRIES as u32 + 999;
     let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
     assert_eq!(weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count, 1);
 }
 
-/// A message of a million parts with the same weird took hundreds of megabytes.
+/// A message of a million parts with the same weird must not use hundreds of megabytes.
 #[test]
 fn what_is_weird_again_is_left_once() {
     let logs = gannet_log::Logs::collecting(gannet_log::Options::default());
@@ -218,11 +218,11 @@ fn what_is_weird_again_is_left_once() {
         }
     }
     let left = part.deferred().take();
-    assert_eq!(left.iter().map(|l| l.what.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
-    // All of them count: 25 and each thousandth of those beyond.
+    assert_eq!(left.iter().map(|l| l.item.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
+    // All of them count: the first 25, and each thousandth after them.
     let mut whole = Harness::new(Proto::Tcp, 80);
     for item in &left {
-        whole.env.weirds.decide(&mut whole.env.logs, &item.what);
+        whole.env.weirds.decide(&mut whole.env.logs, &item.item);
     }
     let id = |name| Key { name, in_tunnel: false, daily: false, id: NOTHING };
     assert_eq!(whole.env.weirds.seen(id("a")).count, 2032);

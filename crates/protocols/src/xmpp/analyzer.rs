@@ -5,20 +5,20 @@ use super::tags::tags;
 use crate::Context;
 use crate::Tag;
 use crate::support::ItemEffect;
-use crate::support::Preamble;
-use crate::support::Prelude;
+use crate::support::PreTls;
+use crate::support::PreTlsAnalyzer;
 
 /// The analyzer of one connection.
-pub type Analyzer = Prelude<Session>;
+pub type Analyzer = PreTlsAnalyzer<Session>;
 
-/// State of the dialogue.
+/// State of the session.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// The client asked for TLS.
+    /// Whether the client requested TLS.
     starttls: bool,
 }
 
-impl Preamble for Session {
+impl PreTls for Session {
     const TAG: Tag = Tag::Xmpp;
 
     type Item<'a> = &'a [u8];
@@ -31,7 +31,7 @@ impl Preamble for Session {
         if from.is_orig() && name == b"stream:stream" {
             cx.confirm(Tag::Xmpp);
         }
-        // The name without its namespace.
+        // The name without its namespace prefix.
         let local = match memchr::memchr(b':', name) {
             Some(n) if n + 1 < name.len() => &name[n + 1..],
             _ => name,
@@ -46,9 +46,11 @@ impl Preamble for Session {
         if !from.is_orig() && name == b"proceed" {
             cx.weird("XMPP: proceed without starttls", "", Some("XMPP"));
         }
-        // With these, the handshake is past the point where TLS could begin.
+        // After these tags, TLS can no longer begin.
         match name {
-            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => ItemEffect::Past,
+            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => {
+                ItemEffect::TooLate
+            }
             _ => ItemEffect::More,
         }
     }

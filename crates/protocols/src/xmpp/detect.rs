@@ -1,4 +1,4 @@
-//! Beginnings of connections that speak XMPP.
+//! Detection rules for XMPP.
 
 use memchr::memmem;
 
@@ -9,7 +9,7 @@ use crate::detect::text::after;
 pub(super) const TCP: &[TcpRule] =
     &[TcpRule::either(Class::SPACE.or(Class::of(b"<")), |s| stream(s.orig) || stream(s.resp))];
 
-/// A stream element in a `jabber:` namespace, perhaps behind an XML declaration.
+/// A stream element in a `jabber:` namespace, possibly after an XML declaration.
 fn stream(d: &[u8]) -> bool {
     if d.first().is_none_or(|b| !matches!(b, b'<' | b'\n' | b'\r' | b' ')) {
         return false;
@@ -24,6 +24,6 @@ fn stream(d: &[u8]) -> bool {
     let d = after(d, |b| matches!(b, b'\n' | b'\r' | b' '));
     let Some(attributes) = d.strip_prefix(b"<stream:stream ") else { return false };
     let end = memchr::memchr(b'>', attributes).unwrap_or(attributes.len());
-    // The namespace itself holds no '>'.
+    // The namespace contains no '>'.
     memmem::find(&attributes[..end], b"xmlns='jabber:").is_some()
 }

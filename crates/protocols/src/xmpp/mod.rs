@@ -1,8 +1,8 @@
-//! XMPP (RFC 6120), as far as it takes to recognise it and to see TLS begin.
+//! XMPP (RFC 6120), parsed as far as needed to detect the protocol and the start of TLS.
 //!
-//! As in Zeek, each chunk of the stream is read by itself as XML tags with text between. A client's
-//! `stream:stream` confirms the protocol; `starttls` and `proceed` hand the connection to the SSL
-//! analyzer; once the handshake is past, nothing more is looked at. There is no log.
+//! As in Zeek, each chunk of the stream is parsed independently as XML tags with text between them.
+//! A client's `stream:stream` confirms the protocol; after `starttls` and `proceed` the SSL
+//! analyzer receives the stream; once TLS can no longer begin, parsing stops. There is no log.
 
 mod analyzer;
 mod detect;
@@ -18,7 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;
 use crate::descriptor::Ports;
 
-/// What the rest of gannet knows of the protocol.
+/// Analyzers, events and logs of the protocol.
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     entries: &[Entry {
         ports: Ports::tcp(&[5222, 5269]),

@@ -1,5 +1,5 @@
-/// The names of a chunk's tags, with the slash of closing ones; `Err` in place of the first thing
-/// that is no tag, and then nothing more.
+/// Iterates over the names of a chunk's tags, including the slash of closing tags; at the first
+/// data that is not a tag, returns `Err` and ends.
 pub fn tags(data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -18,7 +18,7 @@ pub fn tags(data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
     })
 }
 
-/// A tag, perhaps behind blanks, and the text after it.
+/// Parses a tag, after optional spaces. Returns its name and the text after it.
 fn tag(d: &[u8]) -> Option<(&[u8], &[u8])> {
     let skip =
         |d: &[u8], inside: fn(u8) -> bool| d.iter().position(|b| !inside(*b)).unwrap_or(d.len());

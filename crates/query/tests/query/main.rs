@@ -1,5 +1,5 @@
-//! Queries of all kinds. One program: linking DataFusion takes longer than its tests.
-// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+//! Tests of queries. They are one binary, because linking DataFusion takes longer than running them.
+// The lints allow unwrap and print in test functions only, not in their helpers.
 #![cfg(feature = "datafusion")]
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 

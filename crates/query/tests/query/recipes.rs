@@ -1,13 +1,14 @@
-//! Every SQL of docs/questions.md runs: for gannet on a capture, for DuckDB on Parquet files where DuckDB is installed.
+//! Every SQL query in docs/questions.md runs: those for gannet on a capture, those for DuckDB on Parquet files if
+//! DuckDB is available.
 
-use crate::support::Scratch;
+use crate::support::TempDir;
 use crate::support::csv;
 use gannet_query::Options;
 use gannet_query::Session;
 
 const PAGE: &str = include_str!("../../../../docs/questions.md");
 
-/// The blocks of a page that begin with this line.
+/// Returns the code blocks of the page that begin with this line.
 fn blocks(fence: &str) -> Vec<String> {
     let (mut all, mut block) = (Vec::new(), None::<String>);
     for line in PAGE.lines() {
@@ -29,7 +30,7 @@ fn blocks(fence: &str) -> Vec<String> {
 
 #[test]
 fn every_question_of_the_manual_has_an_answer() {
-    let scratch = Scratch::new("recipes");
+    let scratch = TempDir::new("recipes");
     let capture = scratch.traffic("traffic.pcap", 300);
     let session = Session::new(&[capture], Options::default()).unwrap();
     let all = blocks("```sql");
@@ -41,8 +42,8 @@ fn every_question_of_the_manual_has_an_answer() {
 }
 
 #[test]
-fn the_words_of_duckdb_run_there() {
-    let scratch = Scratch::new("recipes-duckdb");
+fn queries_for_duckdb_run_in_duckdb() {
+    let scratch = TempDir::new("recipes-duckdb");
     let capture = scratch.traffic("traffic.pcap", 300);
     scratch.analyze(&capture, "parquet");
     std::fs::rename(scratch.path("parquet"), scratch.path("logs")).unwrap();

@@ -1,5 +1,4 @@
-//! Where rows come from: captures, logs of every format, folders, patterns, names of files in queries; and what is wrong
-//! with queries.
+//! Sources of rows: captures, logs of every format, folders, patterns, files named in queries; and errors of queries.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::support::Scratch;
+use crate::support::TempDir;
 use crate::support::csv;
 use crate::support::rows;
 use gannet_query::ErrorKind;
@@ -47,14 +46,14 @@ fn a_capture_is_named_in_the_query() {
 
 #[test]
 fn the_same_log_of_several_files_is_one_table() {
-    let scratch = Scratch::new("mixed");
+    let scratch = TempDir::new("mixed");
     let capture = scratch.traffic("traffic.pcap", 60);
     for format in ["parquet", "tsv", "json"] {
         scratch.analyze(&capture, format);
     }
     let one = rows(&session(std::slice::from_ref(&capture)), "SELECT count(*) FROM conn").unwrap();
     let one: u64 = one[0][0].parse().unwrap();
-    // Folders, a pattern, a capture.
+    // Folders, a glob pattern, and a capture.
     let paths = vec![
         scratch.path("parquet"),
         scratch.path("ts?/conn*"),
@@ -69,7 +68,7 @@ fn the_same_log_of_several_files_is_one_table() {
                   orig_bytes, history, local_orig";
     let groups = rows(&all, groups).unwrap();
     assert!(groups.iter().all(|row| row[0] == "4"), "{groups:?}");
-    // TSV that is packed, and a log in two parts.
+    // A compressed TSV log, and a log in two parts.
     let text = fs::read(scratch.path("tsv").join("conn.log")).unwrap();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&text).unwrap();
@@ -91,8 +90,8 @@ fn the_same_log_of_several_files_is_one_table() {
 }
 
 #[test]
-fn each_capture_alone_is_named_in_every_table() {
-    let scratch = Scratch::new("each");
+fn every_table_has_a_capture_column_with_each() {
+    let scratch = TempDir::new("each");
     let (a, b) = (scratch.path("a.pcap"), scratch.path("b.pcap"));
     for path in [&a, &b] {
         fs::copy(crate::support::sample(), path).unwrap();
@@ -103,7 +102,7 @@ fn each_capture_alone_is_named_in_every_table() {
     let counts = "SELECT capture, count(*) FROM conn GROUP BY capture ORDER BY capture";
     let expected = names.clone().map(|name| vec![name, "10".to_owned()]);
     assert_eq!(rows(&both, counts).unwrap(), expected);
-    // The uids of both are the same.
+    // Both have the same uids.
     let dns = rows(&both, "SELECT count(*) FROM dns").unwrap().concat();
     let joined = "SELECT count(*) FROM conn JOIN dns USING (capture, uid)";
     assert_eq!(rows(&both, joined).unwrap().concat(), dns);
@@ -133,7 +132,7 @@ fn each_capture_alone_is_named_in_every_table() {
     assert!(of_one[0] == of_one[2] && of_one[1].ends_with("/parquet"), "{of_one:?}");
     let whole = rows(&all, "SELECT * FROM conn WHERE capture LIKE '%/parquet' LIMIT 1").unwrap();
     assert!(whole[0].last().unwrap().ends_with("/parquet"), "{whole:?}");
-    // Alone as well.
+    // Also without other sources.
     let named = Session::new(&[], options()).unwrap();
     let one = format!("SELECT DISTINCT capture FROM '{}'.dns", names[0]);
     assert_eq!(rows(&named, &one).unwrap(), [[names[0].clone()]]);
@@ -141,7 +140,7 @@ fn each_capture_alone_is_named_in_every_table() {
 
 #[test]
 fn rows_of_several_logs_in_a_file_are_several_tables() {
-    let scratch = Scratch::new("mixed-json");
+    let scratch = TempDir::new("mixed-json");
     let file = scratch.path("all.json");
     let conn = r#"{"_path":"conn","ts":1.5,"uid":"C1","id.orig_h":"10.0.0.1","duration":2.0}"#;
     let dns = r#"{"ts":2.5,"uid":"C1","_path":"dns","query":"a.test","_write_ts":3.5}"#;
@@ -163,7 +162,7 @@ fn rows_of_several_logs_in_a_file_are_several_tables() {
 }
 
 #[test]
-fn names_that_are_wrong_are_pointed_at() {
+fn errors_show_the_location_of_wrong_names() {
     let session = session(&[crate::support::sample()]);
     let (text, hint) = error(&session, "SELECT uid,\n  id.orig_x FROM conn");
     assert!(text.contains("\n 2 |   id.orig_x FROM conn\n   |   ^^^^^^^^^"), "{text}");
@@ -184,13 +183,13 @@ fn names_that_are_wrong_are_pointed_at() {
     assert_eq!(hint.as_deref(), Some("did you mean cidr?"));
     let (text, _) = error(&session, "SELECT cidr(id.orig_h, '10/8/3') FROM conn");
     assert!(text.contains("'10/8/3' is no network"), "{text}");
-    // Case does not matter, quotes are kept.
+    // Names are case-insensitive; quotes are kept.
     assert!(!rows(&session, "SELECT UID, ID.ORIG_H, \"id.resp_h\" FROM CONN").unwrap().is_empty());
     assert!(!rows(&session, "SELECT AA, rd FROM dns").unwrap().is_empty());
 }
 
 #[test]
-fn columns_without_a_name_are_called_by_their_expression() {
+fn columns_without_a_name_are_named_by_their_expression() {
     let session = session(&[crate::support::sample()]);
     let header = |sql: &str| {
         let text = csv(&session, sql).unwrap();
@@ -205,13 +204,13 @@ fn columns_without_a_name_are_called_by_their_expression() {
     ] {
         assert_eq!(header(sql), expected, "{sql}");
     }
-    // The names of DataFusion stay where those of the query are not unique, or not known.
+    // DataFusion's names are kept if the labels from the query are not unique, or unknown.
     assert!(csv(&session, "SELECT 1, * FROM (SELECT 2 AS b)").is_ok());
     assert!(csv(&session, "VALUES (1, 'a')").is_ok());
 }
 
 #[test]
-fn functions_refuse_their_arguments_as_part_of_the_query() {
+fn errors_of_function_arguments_show_their_location() {
     let session = session(&[crate::support::sample()]);
     for (sql, words) in [
         ("SELECT cidr(id.orig_h, 'x') FROM conn", "'x' is no network"),
@@ -251,10 +250,11 @@ fn only_queries_are_run() {
 }
 
 #[test]
-fn columns_that_are_optional_are_made_where_they_are_named() {
+fn optional_columns_exist_if_the_query_names_them() {
     let session = session(&[crate::support::sample()]);
     let all = csv(&session, "SELECT * FROM conn LIMIT 1").unwrap();
     assert!(!all.contains("community_id"));
+    assert!(rows(&session, "SELECT Community_ID FROM conn").is_ok());
     let query = "SELECT community_id AS made, community_id(id.orig_h, id.orig_p, id.resp_h, id.resp_p, proto) AS asked \
                  FROM conn WHERE proto <> 'unknown_transport'";
     let ids = rows(&session, query).unwrap();
@@ -265,8 +265,22 @@ fn columns_that_are_optional_are_made_where_they_are_named() {
 }
 
 #[test]
-fn damage_is_reported_beside_the_rows_before_it() {
-    let scratch = Scratch::new("damage");
+fn files_are_hashed_where_a_hash_is_named() {
+    let session = session(&[crate::support::sample()]);
+    let of = |columns: &str| rows(&session, &format!("SELECT {columns} FROM files")).unwrap();
+    let hashes = of("md5, sha1, sha256");
+    assert!(!hashes.is_empty());
+    // Case does not matter.
+    assert_eq!(of("MD5").concat(), hashes.iter().map(|row| row[0].clone()).collect::<Vec<_>>());
+    for row in hashes {
+        assert_eq!(row.iter().map(String::len).collect::<Vec<_>>(), [32, 40, 64], "{row:?}");
+    }
+    assert!(of("*").iter().flatten().all(|value| value.len() < 64));
+}
+
+#[test]
+fn damage_is_reported_with_the_rows_before_it() {
+    let scratch = TempDir::new("damage");
     let whole = fs::read(crate::support::sample()).unwrap();
     let cut = scratch.path("cut.pcap");
     fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
@@ -300,8 +314,8 @@ fn damage_is_reported_beside_the_rows_before_it() {
 }
 
 #[test]
-fn what_is_no_capture_and_no_log_is_refused() {
-    let scratch = Scratch::new("refused");
+fn files_of_unknown_formats_are_rejected() {
+    let scratch = TempDir::new("refused");
     let text = scratch.path("notes.txt");
     fs::write(&text, "notes").unwrap();
     for path in [text, scratch.path("missing"), scratch.path("*.pcap")] {
@@ -314,9 +328,9 @@ fn what_is_no_capture_and_no_log_is_refused() {
 
 #[test]
 fn a_query_with_a_limit_does_not_read_all_of_a_capture() {
-    let scratch = Scratch::new("limit");
+    let scratch = TempDir::new("limit");
     let whole = scratch.traffic("traffic.pcap", 3_000);
-    // Damage at the end is met only by those who read so far.
+    // Damage at the end is reported only if the query reads that far.
     let mut bytes = fs::read(&whole).unwrap();
     bytes.truncate(bytes.len() - 5);
     fs::write(&whole, bytes).unwrap();
@@ -331,8 +345,8 @@ fn a_query_with_a_limit_does_not_read_all_of_a_capture() {
 
 #[test]
 fn a_time_range_ends_the_analysis_of_a_capture() {
-    let scratch = Scratch::new("until");
-    // A packet each second, for more than half an hour.
+    let scratch = TempDir::new("until");
+    // One packet per second for more than half an hour.
     let whole = scratch.spread("traffic.pcap", 1_000, 0..0);
     scratch.analyze(&whole, "tsv");
     let (capture, logs) = (session(&[whole]), session(&[scratch.path("tsv")]));
@@ -358,15 +372,15 @@ fn a_time_range_ends_the_analysis_of_a_capture() {
     assert_eq!(ended_early, 8, "only the last time is near the end");
 }
 
-/// Packets that come long after their time have rows as well: the analysis that ended before them is repeated.
+/// Packets that are far out of order also have rows: the analysis that ended before them is repeated.
 #[test]
-fn a_time_range_has_the_rows_of_packets_that_come_late() {
-    let scratch = Scratch::new("late");
-    // The packets of ten seconds come after half an hour.
+fn a_time_range_includes_the_rows_of_late_packets() {
+    let scratch = TempDir::new("late");
+    // The packets of ten seconds are half an hour late.
     let whole = scratch.spread("traffic.pcap", 1_000, 100..110);
     scratch.analyze(&whole, "tsv");
     let logs = session(&[scratch.path("tsv")]);
-    // The first packet is one second after this time of the day.
+    // The first packet is one second after this time of day.
     let time = |second: u64| {
         let of_day = 22 * 3_600 + 13 * 60 + 20 + second;
         format!("2023-11-14T{:02}:{:02}:{:02}Z", of_day / 3_600, of_day / 60 % 60, of_day % 60)
@@ -407,12 +421,12 @@ fn a_query_ends_when_it_is_cancelled() {
     assert_eq!(error.kind, ErrorKind::Cancelled);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     drop(answer);
-    // The next one runs.
+    // The next query runs.
     assert_eq!(rows(&session, "SELECT 1 AS one").unwrap(), [["1"]]);
 }
 
 #[test]
-fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
+fn queries_beyond_the_memory_limit_spill_or_fail() {
     let options = |memory| Options { memory, threads: 2, ..Options::default() };
     let sort = "SELECT max(v + k) FROM (SELECT value AS v, row_number() OVER (ORDER BY value % 1009, value) AS k \
                 FROM generate_series(1, 400000))";
@@ -426,8 +440,8 @@ fn what_does_not_fit_into_memory_goes_to_files_or_is_refused() {
 }
 
 #[test]
-fn tables_and_columns_are_asked_about() {
-    let scratch = Scratch::new("catalogue");
+fn tables_and_columns_are_listed() {
+    let scratch = TempDir::new("catalogue");
     scratch.analyze(&crate::support::sample(), "tsv");
     let session = session(&[scratch.path("tsv")]);
     let of = |sql: &str| rows(&session, sql).unwrap();
@@ -441,7 +455,7 @@ fn tables_and_columns_are_asked_about() {
     let columns = of("DESCRIBE conn");
     assert_eq!(of("SHOW COLUMNS FROM conn"), columns);
     assert!(columns.iter().any(|row| row[0] == "id.orig_h"), "{columns:?}");
-    // Case does not matter, and tables that a query named before are not among them.
+    // Names are case-insensitive, and tables that an earlier query named are not listed.
     let file = scratch.path("tsv/conn.log");
     of(&format!("SELECT uid FROM '{}' LIMIT 1", file.display()));
     let found = "SELECT Column_Name FROM INFORMATION_SCHEMA.Columns c WHERE c.TABLE_NAME = 'conn' AND table_schema = 'public'";
@@ -482,8 +496,8 @@ fn functions_of_other_engines_have_a_replacement() {
 }
 
 #[test]
-fn queries_of_other_engines_are_answered_or_explained() {
-    let scratch = Scratch::new("habits");
+fn queries_for_other_engines_run_or_have_hints() {
+    let scratch = TempDir::new("habits");
     scratch.analyze(&crate::support::sample(), "parquet");
     let session = session(&[scratch.path("parquet")]);
     let of = |sql: &str| rows(&session, sql).unwrap();
@@ -496,7 +510,7 @@ fn queries_of_other_engines_are_answered_or_explained() {
         of("SELECT count(*) FROM conn WHERE ts > '2000-01-02' - INTERVAL '1 day'"),
         [["10"]]
     );
-    // A time of another zone has its offset.
+    // A time in another zone has its offset.
     let zoned = of(
         "SELECT TIMESTAMP '2020-04-16 12:54:32' AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
     );
@@ -613,7 +627,7 @@ fn times_are_compared_as_times_everywhere() {
         assert!(text.ends_with(&format!(" {carets}")), "{wrong}: {text}");
         assert!(hint.is_some_and(|hint| hint.contains("seconds since 1970")));
     }
-    // A value that is another one each time is computed once.
+    // A volatile expression is evaluated once.
     let half = "SELECT count(*) FROM generate_series(1, 20000) WHERE random() BETWEEN 0.4 AND 0.6";
     let half: u32 = rows(&session, half).unwrap().concat()[0].parse().unwrap();
     assert!((3_600..4_400).contains(&half), "{half}");
@@ -649,7 +663,7 @@ fn numbers_do_not_wrap() {
         assert!(text.contains("is no bigint"), "{wrong}: {text}");
         assert!(hint.unwrap().contains("cast"), "{wrong}");
     }
-    // A window that slides.
+    // A sliding window.
     let window = "OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
     let (text, _) = error(&session, &format!("SELECT sum(DISTINCT x) {window} {many}"));
     assert!(text.starts_with("a sum is no bigint\n 1 | ") && text.contains("^^^"), "{text}");
@@ -663,7 +677,7 @@ fn numbers_do_not_wrap() {
     let doubles = format!("SELECT sum(DISTINCT x / 2.0) {window} FROM {some}");
     let (text, hint) = error(&session, &doubles);
     assert!(text.contains("adds integers only\n 1 | ") && hint.is_some(), "{text}");
-    // The order of rows does not matter.
+    // Independent of the order of rows.
     let back = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1), (-1)) t(x)";
     assert_eq!(of(back), ["9223372036854775807"]);
     assert_eq!(of("SELECT sum(x) FROM (VALUES (1.5), (2)) t(x)"), ["3.5"]);
@@ -672,7 +686,7 @@ fn numbers_do_not_wrap() {
 
 #[test]
 fn times_are_added_to_and_compared() {
-    let scratch = Scratch::new("times");
+    let scratch = TempDir::new("times");
     let capture = scratch.traffic("traffic.pcap", 60);
     let session = session(&[capture]);
     let of = |sql: &str| rows(&session, sql).unwrap().swap_remove(0);
@@ -709,7 +723,7 @@ fn times_are_added_to_and_compared() {
         let found = of(&format!("SELECT {condition} FROM {time}"));
         assert_eq!(found, [is_true.to_string()], "{condition}");
     }
-    // A bound by a number ends the analysis, too.
+    // A numeric bound also ends the analysis.
     let all = rows(&session, "SELECT uid FROM conn WHERE ts < 1").unwrap();
     assert!(all.is_empty());
     let spans = of("SELECT max(ts) - min(ts) > 0, max(ts + duration) >= max(ts) FROM conn");
@@ -719,7 +733,7 @@ fn times_are_added_to_and_compared() {
 }
 
 #[test]
-fn clauses_that_are_not_executed_are_refused() {
+fn unsupported_clauses_are_rejected() {
     let session = session(&[crate::support::sample()]);
     for (sql, clause) in [
         ("SELECT uid FROM conn TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
@@ -784,13 +798,13 @@ fn a_query_that_does_not_yield_is_abandoned() {
 }
 
 #[test]
-fn packed_logs_that_are_cut_have_the_rows_before() {
-    let scratch = Scratch::new("cut");
+fn truncated_compressed_logs_return_the_rows_before() {
+    let scratch = TempDir::new("cut");
     let capture = scratch.traffic("traffic.pcap", 400);
     scratch.analyze(&capture, "tsv");
     scratch.analyze(&capture, "json");
     for format in ["tsv", "json"] {
-        // Several blocks of zstd.
+        // Several zstd blocks.
         let mut text = fs::read(scratch.path(format).join("conn.log")).unwrap();
         let rows_of_log = text.clone();
         while text.len() < 1 << 20 {
@@ -817,7 +831,7 @@ fn packed_logs_that_are_cut_have_the_rows_before() {
 
 #[test]
 fn a_log_in_several_formats_counts_once() {
-    let scratch = Scratch::new("formats");
+    let scratch = TempDir::new("formats");
     let capture = scratch.traffic("traffic.pcap", 60);
     let folder = scratch.path("all");
     fs::create_dir_all(&folder).unwrap();
@@ -843,7 +857,7 @@ fn a_log_in_several_formats_counts_once() {
             && warnings[0].ends_with("conn.parquet has the same log in another format"),
         "{warnings:?}"
     );
-    // Captures are read once as well, however they are named.
+    // Captures that are named in different ways are also read once.
     let other = scratch.path("all").join("../traffic.pcap");
     assert_eq!(count(&[capture.clone(), other]), (one, Vec::new()));
 }
@@ -866,7 +880,7 @@ fn columns_of_the_same_name_are_numbered() {
 }
 
 #[test]
-fn what_is_absent_is_named_in_words() {
+fn errors_name_what_is_missing() {
     let session = session(&[crate::support::sample()]);
     let hint = |sql: &str| error(&session, sql).1.unwrap_or_default();
     assert!(hint("SELECT user_agent FROM conn").starts_with("a column of this name is in http, "));
@@ -877,6 +891,10 @@ fn what_is_absent_is_named_in_words() {
     assert_eq!(hint("SELECT uid FROM h.pcap"), "a log of a capture is FROM 'trace.pcap'.dns");
     assert!(hint("SELECT uid FROM nothing_at_all").starts_with("the tables are "));
     assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
+    assert_eq!(
+        hint("SELECT uid FROM dns WHERE query = www.example.com"),
+        "a string is in single quotes: 'www.example.com'"
+    );
     let (text, _) = error(&session, "SELECT sum(uid) FROM conn");
     assert!(text.starts_with("sum does not take a string\n 1 | "), "{text}");
     let of = |sql: &str| error(&session, sql).0;

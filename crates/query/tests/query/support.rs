@@ -1,4 +1,4 @@
-//! What tests of queries share.
+//! Helpers for tests of queries.
 
 use std::fs;
 use std::ops::Range;
@@ -22,10 +22,10 @@ use gannet_query::Session;
 use gannet_query::Writer as _;
 use gannet_synth::traffic::Kind;
 
-/// A folder that goes away with the test.
-pub(crate) struct Scratch(PathBuf);
+/// A temporary folder that is removed when dropped.
+pub(crate) struct TempDir(PathBuf);
 
-impl Scratch {
+impl TempDir {
     pub(crate) fn new(name: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("gannet-query-{}-{name}", std::process::id()));
@@ -37,7 +37,7 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// A capture of generated traffic, with the repository's sample behind it.
+    /// Writes a capture of generated traffic, followed by the packets of `examples/sample.pcap`.
     pub(crate) fn traffic(&self, name: &str, count: usize) -> PathBuf {
         let path = self.path(name);
         let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
@@ -52,7 +52,8 @@ impl Scratch {
         path
     }
 
-    /// A capture of DNS with one packet a second; the packets with these numbers come at the end, with their times.
+    /// Writes a capture of DNS with one packet per second. The packets with the numbers `late` come last, with
+    /// unchanged times.
     pub(crate) fn spread(&self, name: &str, count: usize, late: Range<u64>) -> PathBuf {
         let (dense, path) = (self.path("dense.pcap"), self.path(name));
         let mut writer = Writer::create(&dense, WriteOptions::default()).unwrap();
@@ -73,7 +74,7 @@ impl Scratch {
         path
     }
 
-    /// Writes the logs of a capture to the folder that is named like the format.
+    /// Writes the logs of a capture to a folder named after the format.
     pub(crate) fn analyze(&self, capture: &Path, format: &str) {
         let dir = self.path(format);
         fs::create_dir_all(&dir).unwrap();
@@ -96,7 +97,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -106,7 +107,7 @@ pub(crate) fn sample() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap")
 }
 
-/// An answer as CSV.
+/// Returns the result of a query as CSV.
 pub(crate) fn csv(session: &Session, sql: &str) -> Result<String, Error> {
     let mut answer = session.query(sql)?;
     let mut out = Vec::new();
@@ -119,7 +120,7 @@ pub(crate) fn csv(session: &Session, sql: &str) -> Result<String, Error> {
     Ok(String::from_utf8(out).unwrap())
 }
 
-/// The cells of an answer; a null and an empty string are both empty.
+/// Returns the cells of a result; both a null and an empty string are empty.
 pub(crate) fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, Error> {
     let text = csv(session, sql)?;
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -144,8 +145,8 @@ pub(crate) fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, Err
     Ok(rows)
 }
 
-/// A Python with DuckDB.
-pub(crate) fn duckdb(scratch: &Scratch) -> Option<PathBuf> {
+/// Returns a Python that has DuckDB, if possible.
+pub(crate) fn duckdb(scratch: &TempDir) -> Option<PathBuf> {
     let has = |python: &Path| {
         let run = Command::new(python).args(["-c", "import duckdb, pytz"]).output();
         run.is_ok_and(|run| run.status.success())

@@ -20,14 +20,14 @@ pub(super) struct Parsed {
     pub(super) flags: u16,
     /// Response code, with its upper bits from the OPT record (RFC 6891 §6.1.3).
     pub(super) rcode: u16,
-    /// Names, types and classes that were asked for.
+    /// Names, types and classes of the question section.
     pub(super) questions: BTreeSet<Record>,
     /// Answer, authority and additional records, without OPT and TSIG.
     pub(super) sections: [BTreeSet<Record>; 3],
-    /// Version and flags of EDNS.
+    /// Version and flags of EDNS; `None` without an OPT record.
     pub(super) edns: Option<(u8, u16)>,
-    /// Whether the message ends where its records do.
-    pub(super) is_whole: bool,
+    /// Whether the message is complete and has no bytes after its records.
+    pub(super) is_complete: bool,
 }
 
 /// A record, or a question without data and time to live.
@@ -37,19 +37,19 @@ pub(super) struct Record {
     kind: u16,
     class: u16,
     data: Box<[u8]>,
-    /// Seconds, where they are compared.
+    /// Time to live in seconds, if it is compared.
     ttl: Option<u32>,
 }
 
 impl Parsed {
-    /// Reads a message as far as it goes; times to live only on demand.
+    /// Parses a message up to the first error; times to live only if `with_ttl` is set.
     pub(super) fn of(message: &[u8], with_ttl: bool) -> Self {
         let mut parsed = Self::default();
-        parsed.is_whole = parsed.read(message, with_ttl) == Some(message.len());
+        parsed.is_complete = parsed.read(message, with_ttl) == Some(message.len());
         parsed
     }
 
-    /// Where it ends; `None` where it is broken.
+    /// The offset after the last record; `None` if the message is malformed.
     fn read(&mut self, message: &[u8], with_ttl: bool) -> Option<usize> {
         let flags = word(message, 2)?;
         self.flags = flags & 0xfff0;
@@ -80,7 +80,7 @@ impl Parsed {
                     continue;
                 }
                 if kind == TSIG {
-                    // Its time and its digest differ in each answer.
+                    // The time and the MAC of a TSIG record differ in each answer.
                     continue;
                 }
                 let data = canonical(kind, message, start, end).into();
@@ -94,7 +94,7 @@ impl Parsed {
 }
 
 impl Record {
-    /// As a line of a zone file (RFC 1035 §5.1, RFC 3597 §5 for data of any type).
+    /// The record as a line of a zone file (RFC 1035 §5.1; RFC 3597 §5 for data of any type).
     pub(super) fn text(&self) -> String {
         let mut out = name_text(&self.name);
         // Writing to a string cannot fail.
@@ -135,11 +135,11 @@ fn word(message: &[u8], at: usize) -> Option<u16> {
 }
 
 /// Reads a name, follows its pointers (RFC 1035 §4.1.4) and appends it in lower case to `out`;
-/// returns the offset behind it.
+/// returns the offset after it.
 fn read_name(message: &[u8], start: usize, out: &mut Vec<u8>) -> Option<usize> {
     let before = out.len();
     let (mut at, mut after) = (start, None);
-    // Pointers go back only, so they end.
+    // Only pointers to lower offsets are followed, so the loop ends.
     let mut lowest = start;
     loop {
         let len = usize::from(*message.get(at)?);
@@ -170,8 +170,8 @@ fn read_name(message: &[u8], start: usize, out: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// Where names are in the data of a type that may have compressed ones (RFC 3597 §4): bytes
-/// before, names, bytes after at least.
+/// The layout of the data of a type whose names may be compressed (RFC 3597 §4): number of bytes
+/// before the names, number of names, minimum number of bytes after them.
 fn names_in(kind: u16) -> Option<(usize, usize, usize)> {
     match kind {
         // NS, MD, MF, CNAME, MB, MG, MR, PTR, DNAME.
@@ -201,7 +201,7 @@ fn canonical(kind: u16, message: &[u8], start: usize, end: usize) -> Vec<u8> {
     written().unwrap_or_else(|| message.get(start..end).unwrap_or_default().to_vec())
 }
 
-/// A name as people write it, with its last dot.
+/// A name in presentation format, with the final dot.
 fn name_text(name: &[u8]) -> String {
     let mut out = String::new();
     let mut at = 0;
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn compression_and_case_make_no_difference() {
         let (a, b) = (Parsed::of(&response(true), true), Parsed::of(&response(false), true));
-        assert!(a.is_whole);
+        assert!(a.is_complete);
         assert_eq!(a, b);
         let texts: Vec<_> = a.sections[0].iter().map(Record::text).collect();
         assert_eq!(texts, ["www.test. 60 A 192.0.2.1", "www.test. 60 CNAME www.test."]);
@@ -258,22 +258,22 @@ mod tests {
     }
 
     #[test]
-    fn pointers_that_go_round_end_the_message() {
+    fn pointer_loops_end_the_message() {
         let mut m = response(true);
         m[12..14].copy_from_slice(b"\xc0\x0c");
-        assert!(!Parsed::of(&m, false).is_whole);
+        assert!(!Parsed::of(&m, false).is_complete);
     }
 
     #[test]
-    fn what_follows_the_records_is_noticed() {
+    fn bytes_after_the_records_are_detected() {
         let mut m = response(true);
         m.push(0);
-        assert!(!Parsed::of(&m, false).is_whole);
-        assert!(!Parsed::of(&m[..20], false).is_whole);
+        assert!(!Parsed::of(&m, false).is_complete);
+        assert!(!Parsed::of(&m[..20], false).is_complete);
     }
 
     #[test]
-    fn any_data_have_a_text() {
+    fn data_of_any_type_have_a_text() {
         let record = Record {
             name: b"\x03a.b\0".as_slice().into(),
             kind: 65_280,
@@ -288,7 +288,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let parsed = Parsed::of(&bytes, true);
-            prop_assert!(!parsed.is_whole || bytes.len() >= HEADER);
+            prop_assert!(!parsed.is_complete || bytes.len() >= HEADER);
         }
     }
 }

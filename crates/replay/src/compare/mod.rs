@@ -1,9 +1,9 @@
-//! Answers compared with others: those in the capture, or those of a second server.
+//! Comparison of the answers of a run with those in the capture, or with those of a second server.
 //!
 //! Every query of a run has a number. An [`Observer`] sends each answer with that number to the
 //! [`Comparer`], which waits for the other side's answer and compares both field by field. A second
-//! server receives the same queries at the same time in a second run, so that changes over time are
-//! no differences.
+//! server receives the same queries at the same time in a second run, so that changes over time do
+//! not show as differences.
 
 mod message;
 mod pairs;
@@ -37,11 +37,12 @@ use message::Parsed;
 use message::Record;
 pub(crate) use pairs::Pairs;
 
-/// Answers queued for comparison; beyond, observers wait.
-const AHEAD: usize = 1 << 14;
-/// Answers of one side that wait for the other's; then those that wait count as alone.
+/// Capacity of the queue of answers to compare; observers wait while it is full.
+const QUEUE_CAPACITY: usize = 1 << 14;
+/// Maximum number of answers that wait for the other side's; beyond it, all waiting answers count
+/// as answered by one side only.
 const MAX_WAITING: usize = 1 << 18;
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND: i64 = 1_000_000_000;
 /// Names of the flags (RFC 1035 §4.1.1, RFC 4035 §3.2), the highest bit first.
 const FLAGS: [(u16, &str); 8] = [
@@ -68,22 +69,22 @@ pub const FIELDS: [&str; 9] = [
     "malformed",
 ];
 
-/// What answers are compared with.
+/// The answers to compare with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReferenceAnswers {
     /// The answers in the capture.
     Capture,
-    /// Those of a second server.
+    /// The answers of a second server.
     Server {
-        /// Where it is.
+        /// Its address.
         address: SocketAddr,
-        /// Its name in a certificate.
+        /// Its name in the certificate.
         name: String,
     },
 }
 
 impl ReferenceAnswers {
-    /// From `capture`, or from what names a server; the port is `port` unless given.
+    /// Parses `capture`, or a server as in [`Target::parse`]; the port is `port` unless given.
     ///
     /// # Errors
     /// As for [`Target::parse`].
@@ -96,25 +97,25 @@ impl ReferenceAnswers {
     }
 }
 
-/// Which fields count.
+/// The fields that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    /// Times to live, too.
+    /// Whether times to live are compared.
     ttl: bool,
-    /// The fields that do not, a bit each in the order of [`FIELDS`].
+    /// Bit set of ignored fields, in the order of [`FIELDS`].
     ignored: u16,
 }
 
 impl Fields {
-    /// All; times to live only if asked for.
+    /// All fields; times to live only if `ttl` is set.
     pub fn new(ttl: bool) -> Self {
         Self { ttl, ignored: 0 }
     }
 
-    /// Leaves a field out.
+    /// Ignores a field.
     ///
     /// # Errors
-    /// Where there is none of that name.
+    /// If no field has that name.
     pub fn ignore(&mut self, name: &str) -> Result<(), FieldError> {
         let index = FIELDS.iter().position(|f| *f == name);
         self.ignored |= 1 << index.ok_or_else(|| FieldError(name.to_owned()))?;
@@ -126,32 +127,33 @@ impl Fields {
     }
 }
 
-/// Why a text is no field.
+/// The error for a text that is not the name of a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no field: {fields} are", fields = FIELDS.join(", "))]
 pub struct FieldError(String);
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
     /// Queries that both sides answered.
     pub pairs: u64,
-    /// Those whose answers are the same.
+    /// Those of them whose answers are equal.
     pub same: u64,
     /// Queries that only the target answered.
     pub only_target: u64,
     /// Queries that only the other side answered.
     pub only_other: u64,
-    /// Answers that were taken for alone because too many waited for the other side; among the two counts above.
+    /// Answers that no longer waited for the other side because of the limit on waiting answers;
+    /// included in the two counts above.
     pub given_up: u64,
-    /// How many pairs differ in each of the [`FIELDS`].
+    /// Number of pairs that differ in each of the [`FIELDS`].
     pub fields: [u64; FIELDS.len()],
     /// The report of the second server's run.
     pub other: Option<Box<Report>>,
 }
 
 impl Compared {
-    /// For people: lines to stand under the table of the target's report.
+    /// The result as text, to follow the table of the target's report.
     pub fn table(&self, target: &Report) -> String {
         let mut out = String::new();
         let share = 100.0 * self.same as f64 / self.pairs.max(1) as f64;
@@ -179,7 +181,7 @@ impl Compared {
         out
     }
 
-    /// For programs: an object on a line; `target` is the report of the target.
+    /// The result as a JSON object on one line; `target` is the report of the target.
     pub fn json(&self, target: &Report) -> String {
         let mut out = format!(
             "{{\"type\":\"comparison\",\"compared\":{},\"same\":{},\"only_target\":{},\
@@ -208,14 +210,14 @@ pub(crate) enum Side {
     Other,
 }
 
-/// An answer to the query of that origin.
+/// An answer to the query with this origin.
 struct Answer {
     side: Side,
     origin: Origin,
     bytes: Box<[u8]>,
 }
 
-/// Reports answers.
+/// Passes the answers of one side to the [`Comparer`].
 #[derive(Clone)]
 pub(crate) struct Observer {
     side: Side,
@@ -223,18 +225,18 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// The query of that origin was answered.
+    /// Passes on the answer to the query with this origin.
     pub(crate) fn answered(&self, origin: Origin, answer: &[u8]) {
-        // The comparer ends when all observers are gone.
+        // Sending fails only if the comparer has ended.
         self.to.send(Answer { side: self.side, origin, bytes: answer.into() }).unwrap_or_default();
     }
 }
 
-/// Sends all queries as [`run`](crate::run()) does, and holds the answers against others. Each
-/// difference is a JSON object on a line of `lines`.
+/// Sends all queries as [`run`](crate::run()) does, and compares the answers. Each difference is
+/// written to `lines` as a JSON object on one line.
 ///
 /// # Errors
-/// As for [`run`](crate::run()), and where `lines` cannot be written.
+/// Those of [`run`](crate::run()), and failures to write `lines`.
 pub fn compare(
     options: &Options,
     against: &ReferenceAnswers,
@@ -242,7 +244,7 @@ pub fn compare(
     (stop, live): (&AtomicBool, &Live),
     lines: &mut (dyn Write + Send),
 ) -> Result<(Report, Compared), Error> {
-    let (to, answers) = mpsc::sync_channel(AHEAD);
+    let (to, answers) = mpsc::sync_channel(QUEUE_CAPACITY);
     let observer = Observer { side: Side::Target, to: to.clone() };
     let other = Observer { side: Side::Other, to };
     let unit = if options.input.is_capture() { Unit::Packet } else { Unit::Line };
@@ -275,20 +277,20 @@ fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What the input of a run consists of.
+/// The unit of the input of a run, which [`Origin::packet`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Packet,
     Line,
 }
 
-/// Brings both sides' answers together.
+/// Matches the answers of both sides by query, and compares them.
 struct Comparer<'a> {
     fields: Fields,
     unit: Unit,
     waiting: HashMap<u64, Answer, RandomState>,
-    /// Answers that may wait.
-    most: usize,
+    /// Maximum number of waiting answers.
+    max_waiting: usize,
     compared: Compared,
     lines: &'a mut (dyn Write + Send),
 }
@@ -299,7 +301,7 @@ impl<'a> Comparer<'a> {
             fields,
             unit,
             waiting: HashMap::default(),
-            most: MAX_WAITING,
+            max_waiting: MAX_WAITING,
             compared: Compared::default(),
             lines,
         }
@@ -307,7 +309,8 @@ impl<'a> Comparer<'a> {
 
     fn run(&mut self, answers: &Receiver<Answer>) -> io::Result<Compared> {
         let mut written = Ok(());
-        // Drained to the end in any case, so that no observer waits for a comparer that is gone.
+        // Drains the queue even after an error, so that observers do not wait for a comparer that
+        // has ended.
         for answer in answers {
             let Answer { origin, .. } = answer;
             match self.waiting.remove(&origin.number) {
@@ -322,7 +325,7 @@ impl<'a> Comparer<'a> {
                     }
                 }
                 _ => {
-                    if self.waiting.len() >= self.most {
+                    if self.waiting.len() >= self.max_waiting {
                         self.compared.given_up += self.waiting.len() as u64;
                         self.give_up();
                     }
@@ -334,7 +337,7 @@ impl<'a> Comparer<'a> {
         written.and_then(|()| self.lines.flush()).map(|()| std::mem::take(&mut self.compared))
     }
 
-    /// Those that wait are alone.
+    /// Counts all waiting answers as answered by one side only.
     fn give_up(&mut self) {
         for (_, answer) in self.waiting.drain() {
             match answer.side {
@@ -344,7 +347,7 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// Compares two answers; what differs, as a line.
+    /// Compares two answers; returns the differences as a line.
     fn pair(&mut self, origin: Origin, target: &[u8], other: &[u8]) -> Option<String> {
         self.compared.pairs += 1;
         let (a, b) = (Parsed::of(target, self.fields.ttl), Parsed::of(other, self.fields.ttl));
@@ -369,7 +372,7 @@ impl<'a> Comparer<'a> {
             a.sections[0] != b.sections[0],
             a.sections[1] != b.sections[1],
             a.sections[2] != b.sections[2],
-            a.is_whole != b.is_whole,
+            a.is_complete != b.is_complete,
         ];
         for (index, different) in different.iter_mut().enumerate() {
             *different &= self.fields.counts(index);
@@ -378,7 +381,8 @@ impl<'a> Comparer<'a> {
     }
 }
 
-/// A line that says how two answers differ: pairs are of the target and of the other side.
+/// Describes the differences of two answers as a line; each difference is a pair of the target's
+/// and the other side's value.
 fn describe(
     origin: Origin,
     unit: Unit,
@@ -428,7 +432,7 @@ fn value(index: usize, p: &Parsed, other: &Parsed, out: &mut String) -> std::fmt
         },
         4 => set(&p.questions, &other.questions, out),
         5..=7 => set(&p.sections[index - 5], &other.sections[index - 5], out),
-        _ => write!(out, "{}", !p.is_whole),
+        _ => write!(out, "{}", !p.is_complete),
     }
 }
 
@@ -502,14 +506,15 @@ mod tests {
         let send = |side, number: u64| {
             Observer { side, to: to.clone() }.answered(number.into(), &answer(0, 1, 1));
         };
-        // The third one makes the first two alone; the other side's answer to the first comes too late.
+        // The third answer exceeds the limit, so the first two no longer wait; the other side's
+        // answer to the first comes too late.
         (0..3).for_each(|number| send(Side::Target, number));
         send(Side::Other, 2);
         send(Side::Other, 0);
         drop(to);
         let mut lines = Vec::new();
         let mut comparer = Comparer::new(Fields::default(), Unit::Line, &mut lines);
-        comparer.most = 2;
+        comparer.max_waiting = 2;
         let c = comparer.run(&answers).unwrap();
         assert_eq!((c.pairs, c.only_target, c.only_other, c.given_up), (1, 2, 1, 2));
     }

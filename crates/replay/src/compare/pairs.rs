@@ -1,4 +1,4 @@
-//! Queries and answers of a capture, brought together.
+//! Matching of the queries and answers of a capture.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -7,26 +7,27 @@ use foldhash::fast::RandomState;
 
 use crate::block::Origin;
 use crate::message;
-use crate::message::Asked;
+use crate::message::QuestionKey;
 use crate::source::Exchange;
 
 use super::Observer;
 
-/// Queries whose answers are looked for in the capture; the oldest beyond are forgotten.
+/// Maximum number of queries whose answers are searched for in the capture; beyond it, the oldest
+/// are forgotten.
 const MAX_OPEN: usize = 1 << 18;
 
 type Key = (Exchange, u16);
 
-/// Finds the answers to the queries that are sent.
+/// Finds the captured answers to the queries that are sent.
 pub(crate) struct Pairs<'a> {
     observer: &'a Observer,
-    /// Origins of the queries that wait: one that was captured twice has two.
-    open: HashMap<Key, Vec<(Origin, Asked)>, RandomState>,
-    /// The latest queries, also those that have their answers.
+    /// Origins of the queries without an answer: a query that was captured twice has two.
+    open: HashMap<Key, Vec<(Origin, QuestionKey)>, RandomState>,
+    /// The latest queries, including those that were answered.
     order: VecDeque<(Key, u64)>,
-    /// Queries that there may be in it.
-    most: usize,
-    /// Queries that were forgotten without an answer.
+    /// Maximum length of `order`.
+    max_queries: usize,
+    /// Number of queries that were forgotten without an answer.
     forgotten: u64,
 }
 
@@ -36,17 +37,17 @@ impl<'a> Pairs<'a> {
             observer,
             open: HashMap::default(),
             order: VecDeque::new(),
-            most: MAX_OPEN,
+            max_queries: MAX_OPEN,
             forgotten: 0,
         }
     }
 
-    /// A query of that origin is sent.
-    pub(crate) fn asked(&mut self, exchange: Exchange, message: &[u8], origin: Origin) {
+    /// Adds a query that is sent.
+    pub(crate) fn query_sent(&mut self, exchange: Exchange, message: &[u8], origin: Origin) {
         let key = (exchange, message::id(message));
-        self.open.entry(key).or_default().push((origin, Asked::of(message)));
+        self.open.entry(key).or_default().push((origin, QuestionKey::of(message)));
         self.order.push_back((key, origin.number));
-        if self.order.len() > self.most
+        if self.order.len() > self.max_queries
             && let Some((oldest, number)) = self.order.pop_front()
             && let Some(asked) = self.open.get_mut(&oldest)
         {
@@ -60,7 +61,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// An answer was captured: it is that of all queries before that asked the same.
+    /// Matches a captured answer with all earlier queries that have the same question.
     pub(crate) fn answered(&mut self, exchange: Exchange, message: &[u8]) {
         let key = (exchange, message::id(message));
         let Some(asked) = self.open.get_mut(&key) else { return };
@@ -76,12 +77,12 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Queries that were forgotten before their answer came.
+    /// Number of queries that were forgotten before their answer was found.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Whether no query waits.
+    /// Whether all queries were answered or forgotten.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -100,7 +101,7 @@ mod tests {
         let (to, answers) = mpsc::sync_channel(8);
         let observer = Observer { side: Side::Other, to };
         let mut pairs = Pairs::new(&observer);
-        pairs.most = 2;
+        pairs.max_queries = 2;
         let host = Addr::v4([10, 0, 0, 1]);
         let exchange = Exchange { client: (host, 4000), server: (host, 53) };
         let message = |id: u8, flags: u8| {
@@ -108,16 +109,16 @@ mod tests {
             (m[1], m[2]) = (id, flags);
             m
         };
-        // The first two have one id; the second one stays when the first is forgotten.
+        // The first two have the same id; the second one stays when the first is forgotten.
         for (number, id) in [1, 1, 2].into_iter().enumerate() {
-            pairs.asked(exchange, &message(id, 0), (number as u64).into());
+            pairs.query_sent(exchange, &message(id, 0), (number as u64).into());
         }
         assert_eq!(pairs.forgotten(), 1);
         pairs.answered(exchange, &message(1, 0x80));
         pairs.answered(exchange, &message(2, 0x80));
         assert!(pairs.is_empty());
-        // Those that have their answers are no loss.
-        pairs.asked(exchange, &message(3, 0), 3.into());
+        // Answered queries do not count as forgotten.
+        pairs.query_sent(exchange, &message(3, 0), 3.into());
         assert_eq!(pairs.forgotten(), 1);
         drop(pairs);
         drop(observer);

@@ -1,4 +1,4 @@
-//! The results of both servers of a comparison, side by side.
+//! The results of both servers of a comparison in two columns.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::json;
 use crate::message::rcode_name;
 use crate::table::time;
 
-/// Columns are at least this wide.
+/// Minimum width of a column.
 const WIDTH: usize = 14;
-/// Shares of the answers whose latency is shown, with their names in text and in JSON.
+/// Quantiles of the latency that are shown, with their names in text and in JSON.
 const LATENCIES: [(f64, &str, &str); 5] = [
     (0.5, "latency p50", "p50"),
     (0.9, "  p90", "p90"),
@@ -20,7 +20,7 @@ const LATENCIES: [(f64, &str, &str); 5] = [
     (1.0, "  max", "max"),
 ];
 
-/// A column for each server, under its address.
+/// A table with a column for each server, headed by its address.
 pub(super) fn table(servers: [&Report; 2]) -> String {
     let mut out = String::new();
     let addresses = servers.map(|r| r.target.to_string());
@@ -54,7 +54,7 @@ pub(super) fn table(servers: [&Report; 2]) -> String {
     out.lines().map(|l| format!("{}\n", l.trim_end())).collect()
 }
 
-/// A list with an object for each server.
+/// A JSON array with an object for each server.
 pub(super) fn json(servers: [&Report; 2], out: &mut String) -> std::fmt::Result {
     let mut comma = "";
     out.push('[');
@@ -80,7 +80,7 @@ pub(super) fn json(servers: [&Report; 2], out: &mut String) -> std::fmt::Result 
             }
             out.push('}');
         }
-        if let Some(why) = report.trouble() {
+        if let Some(why) = report.first_error() {
             out.push_str(",\"trouble\":");
             json::text(why, out)?;
         }

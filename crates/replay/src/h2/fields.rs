@@ -1,11 +1,11 @@
-//! Blocks of header fields (RFC 7541), written without a table and read without one.
+//! Header blocks (HPACK, RFC 7541), written and read without a dynamic table.
 
 /// `:status` in the code of RFC 7541 Appendix B.
 const CODED_STATUS: &[u8] = &[0xb8, 0x84, 0x8d, 0x36, 0xa3];
 /// The static table's last index; higher ones are in the dynamic table (Appendix A).
 const LAST: usize = 61;
 
-/// The fields of each request but its length: POST, https, path, authority, and both media types
+/// The fields of each request except its length: POST, https, path, authority, and both media types
 /// (RFC 8484 §4.1).
 pub(super) fn request(authority: &str, path: &str) -> Vec<u8> {
     let mut out = vec![0x80 | 3, 0x80 | 7];
@@ -24,22 +24,22 @@ pub(super) fn response(len: usize) -> Vec<u8> {
     out
 }
 
-/// Those of a response with the status 400.
+/// The fields of a response with status 400.
 pub(super) const BAD_REQUEST: &[u8] = &[0x80 | 12];
 
-/// `content-length`.
+/// Appends `content-length`.
 pub(super) fn length(len: usize, out: &mut Vec<u8>) {
     literal(28, len.to_string().as_bytes(), out);
 }
 
-/// A field whose name is in the static table, not to be kept (RFC 7541 §6.2.2).
+/// Appends a literal field without indexing, whose name is in the static table (RFC 7541 §6.2.2).
 fn literal(name: usize, value: &[u8], out: &mut Vec<u8>) {
     write_number(name, 4, 0, out);
     write_number(value.len(), 7, 0, out);
     out.extend_from_slice(value);
 }
 
-/// A number behind the bits of `first` (RFC 7541 §5.1).
+/// Appends an integer whose prefix follows the bits of `first` (RFC 7541 §5.1).
 fn write_number(number: usize, bits: u32, first: u8, out: &mut Vec<u8>) {
     let most = (1 << bits) - 1;
     if number < most {
@@ -54,8 +54,8 @@ fn write_number(number: usize, bits: u32, first: u8, out: &mut Vec<u8>) {
     out.push(rest as u8);
 }
 
-/// The status of a response, 0 where the block has none (trailers); `None` where it is damaged or
-/// uses a table that it has not.
+/// The status of a response, 0 if the block has none (trailers); `None` if the block is malformed
+/// or refers to the dynamic table.
 pub(super) fn status(block: &[u8]) -> Option<u16> {
     let mut rest = block;
     let mut status = 0;
@@ -72,7 +72,7 @@ pub(super) fn status(block: &[u8]) -> Option<u16> {
             continue;
         }
         if first & 0xe0 == 0x20 {
-            // The size of a table that stays empty.
+            // A size update of the dynamic table, which stays empty.
             read_number(&mut rest, 5)?;
             continue;
         }
@@ -114,7 +114,7 @@ fn read_number(rest: &mut &[u8], bits: u32) -> Option<usize> {
     None
 }
 
-/// A string, and whether it is in the code of Appendix B.
+/// A string literal, and whether it is Huffman-coded.
 fn read_string<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], bool)> {
     let coded = rest.first()? & 0x80 != 0;
     let len = read_number(rest, 7)?;
@@ -123,14 +123,15 @@ fn read_string<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], bool)> {
     Some((string, coded))
 }
 
-/// Three digits.
+/// The number of three digits.
 fn digits(text: &[u8]) -> Option<u16> {
     let [a, b, c] = text else { return None };
     let digit = |d: &u8| d.is_ascii_digit().then(|| u16::from(d - b'0'));
     Some(digit(a)? * 100 + digit(b)? * 10 + digit(c)?)
 }
 
-/// Three digits in the code of Appendix B: 0, 1 and 2 are five bits, 3 to 9 are six.
+/// The number of three Huffman-coded digits: 0, 1 and 2 have five bits, 3 to 9 have six (Appendix
+/// B).
 fn coded_digits(bytes: &[u8]) -> Option<u16> {
     if bytes.len() > 3 {
         return None;
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_spelled_out() {
+    fn requests_are_encoded() {
         let block = request("a.test", "/q");
         assert_eq!(block[..12], *b"\x83\x87\x04\x02/q\x01\x06a.te");
         assert!(block[14..].starts_with(b"\x0f\x04\x17application/dns-message\x0f\x10\x17"));
@@ -169,8 +170,8 @@ mod tests {
 
     #[test]
     fn the_status_is_found() {
-        // Indexed; after a table size of zero; as digits; Huffman-coded; with its name spelled out
-        // both ways.
+        // Indexed; after a table size of zero; as digits; Huffman-coded; with its name as a
+        // literal, plain and Huffman-coded.
         assert_eq!(status(&[0x88]), Some(200));
         assert_eq!(status(&[0x20, 0x8e]), Some(500));
         assert_eq!(status(b"\x08\x03403\x0f\x0d\x0242"), Some(403));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn long_numbers_come_back() {
+    fn long_numbers_round_trip() {
         for number in [0, 14, 15, 142, 1337, 60_000] {
             let mut out = Vec::new();
             write_number(number, 4, 0, &mut out);

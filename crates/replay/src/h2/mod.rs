@@ -1,7 +1,8 @@
-//! HTTP/2 (RFC 9113), as much of it as DNS over HTTPS needs (RFC 8484): the client's side here, the server's in [`server`].
+//! The subset of HTTP/2 (RFC 9113) that DNS over HTTPS needs (RFC 8484): the client side in this
+//! module, the server side in [`server`].
 //!
-//! A query is a POST on a stream of its own: one HEADERS frame, whose fields differ only in the
-//! length, and one DATA frame. Of an answer only the status and the body are used. The client
+//! A query is a POST request on a stream of its own: one HEADERS frame, whose fields differ only in
+//! the length, and one DATA frame. Only the status and the body of a response are used. The client
 //! allows no dynamic table (SETTINGS_HEADER_TABLE_SIZE 0), so that each header block is
 //! self-contained (RFC 7541): only `:status` is read, the rest is skipped.
 //!
@@ -17,21 +18,22 @@ use std::collections::HashMap;
 pub(crate) use server::Request;
 pub(crate) use server::Server;
 
-/// The longest frame either side may send (RFC 9113 §4.2); we do not ask for more.
+/// Maximum payload of a frame in bytes (SETTINGS_MAX_FRAME_SIZE, RFC 9113 §4.2); we keep the
+/// default.
 const MAX_FRAME: usize = 16_384;
-/// Bytes of a frame's header.
+/// Length of a frame header in bytes.
 const HEAD: usize = 9;
-/// Streams that may be open before the server has said how many it bears.
-const STREAMS: u32 = 100;
-/// Flow control window of the peer, for each stream and for all.
+/// Maximum number of open streams until the server's settings arrive.
+const DEFAULT_MAX_STREAMS: u32 = 100;
+/// Initial flow control window, of each stream and of the connection.
 const WINDOW: u32 = 65_535;
-/// Room that we give for all streams together, and how little of it is renewed.
-const ROOM: u32 = 1 << 30;
-/// A DNS message has no more bytes.
+/// Our flow control window for the connection; it is renewed when half is used.
+const RECEIVE_WINDOW: u32 = 1 << 30;
+/// Maximum length of a DNS message in bytes.
 const MAX_BODY: usize = 65_535;
-/// Longer header blocks end the connection.
+/// Maximum length of a header block in bytes; a longer one ends the connection.
 const MAX_BLOCK: usize = 1 << 16;
-/// No more streams than that on one connection; their numbers have 31 bits.
+/// The highest stream identifier on a connection, of 31 bits.
 const MAX_STREAM: u32 = (1 << 31) - 3;
 
 const DATA: u8 = 0;
@@ -50,46 +52,46 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 32;
 
-/// What every connection begins with (RFC 9113 §3.4).
+/// The connection preface of a client (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// No table of fields (1), no pushes (2), room for any message on a stream (4).
+/// Our settings: no dynamic table (1), no server push (2), a stream window for any message (4).
 const OUR_SETTINGS: [u8; 18] = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0];
 
-/// Why a connection cannot continue.
+/// The reason why a connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server breaks HTTP/2: {0}")]
 pub(crate) struct ProtocolError(&'static str);
 
-/// Why a query cannot be sent now.
+/// The reason why a query cannot be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoom {
-    /// Later there may be.
-    Now,
-    /// This connection will never have it.
-    Ever,
+pub(crate) enum SendLimit {
+    /// A limit that may be lifted later.
+    Temporary,
+    /// This connection cannot send it at all.
+    Permanent,
 }
 
-/// A connection's state.
+/// The state of a client's connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The fields of every request, before that of the length.
+    /// The encoded fields of every request, except the length.
     request: Vec<u8>,
     next_stream: u32,
     streams: HashMap<u32, Stream, foldhash::fast::RandomState>,
     max_streams: u32,
-    /// What we may send on all streams, and on each one that begins.
+    /// Send window of the connection, and initial send window of each new stream.
     window: i64,
     stream_window: i64,
-    /// Flow control window of the server.
-    room: u32,
-    /// The server takes no more requests.
+    /// Remaining receive window of the connection.
+    receive_window: u32,
+    /// Whether the server accepts no more requests (GOAWAY).
     going_away: bool,
-    /// A header block that continues in the next frame: its stream, and whether the stream ends
-    /// with it.
+    /// A header block that continues in a CONTINUATION frame: its stream, and whether it ends the
+    /// stream.
     block: Option<(u32, bool)>,
     fields: Vec<u8>,
     control: Vec<u8>,
-    /// The start of a frame whose rest is to come.
+    /// The received part of an incomplete frame.
     input: Vec<u8>,
 }
 
@@ -101,21 +103,21 @@ struct Stream {
 }
 
 impl Session {
-    /// Requests to a path of a host.
+    /// A session whose requests go to a path of a host.
     pub(crate) fn new(authority: &str, path: &str) -> Self {
         let mut control = PREFACE.to_vec();
         head(OUR_SETTINGS.len(), SETTINGS, 0, 0, &mut control);
         control.extend_from_slice(&OUR_SETTINGS);
         head(4, WINDOW_UPDATE, 0, 0, &mut control);
-        control.extend_from_slice(&(ROOM - WINDOW).to_be_bytes());
+        control.extend_from_slice(&(RECEIVE_WINDOW - WINDOW).to_be_bytes());
         Self {
             request: fields::request(authority, path),
             next_stream: 1,
             streams: HashMap::default(),
-            max_streams: STREAMS,
+            max_streams: DEFAULT_MAX_STREAMS,
             window: i64::from(WINDOW),
             stream_window: i64::from(WINDOW),
-            room: ROOM,
+            receive_window: RECEIVE_WINDOW,
             going_away: false,
             block: None,
             fields: Vec::new(),
@@ -124,35 +126,35 @@ impl Session {
         }
     }
 
-    /// Whether the connection takes no more queries for good.
+    /// Whether the connection permanently accepts no more queries.
     pub(crate) fn is_closing(&self) -> bool {
         self.going_away || self.next_stream >= MAX_STREAM
     }
 
-    /// Whether a frame has come in part.
-    pub(crate) fn is_amid(&self) -> bool {
+    /// Whether an incomplete frame was received.
+    pub(crate) fn has_partial_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Frames that must be sent before anything else, if there are any.
+    /// Moves pending control frames, which must be sent first, to `out`.
     pub(crate) fn control(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.control);
     }
 
     /// Whether a message of this length can be sent.
-    pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
+    pub(crate) fn can_send(&self, len: usize) -> Result<(), SendLimit> {
         let needed = len as i64;
         if len > MAX_FRAME || self.stream_window < needed || self.is_closing() {
-            return Err(NoRoom::Ever);
+            return Err(SendLimit::Permanent);
         }
         if self.streams.len() >= self.max_streams as usize || self.window < needed {
-            return Err(NoRoom::Now);
+            return Err(SendLimit::Temporary);
         }
         Ok(())
     }
 
     /// Writes a request, with the message at its end. Its answer is returned with `id`, unless it
-    /// is not awaited any more.
+    /// is cancelled before.
     pub(crate) fn request(&mut self, message: &[u8], id: u16, out: &mut Vec<u8>) {
         self.control(out);
         let stream = self.next_stream;
@@ -168,7 +170,7 @@ impl Session {
         self.streams.insert(stream, Stream { id, ..Stream::default() });
     }
 
-    /// The answer to the query of that id is not waited for any longer.
+    /// Stops waiting for the answer to the query with this id.
     pub(crate) fn cancel(&mut self, id: u16) {
         let stream = self.streams.iter().find(|(_, s)| s.id == id).map(|(stream, _)| *stream);
         if let Some(stream) = stream {
@@ -236,7 +238,7 @@ impl Session {
             GOAWAY => {
                 let last = frame.number(0).ok_or(ProtocolError("a frame is too short"))?;
                 self.going_away = true;
-                // Requests after that one were not looked at, and have no answer.
+                // Requests on higher streams were not processed and get no answer.
                 self.streams.retain(|stream, _| *stream <= last);
             }
             WINDOW_UPDATE if frame.stream == 0 => {
@@ -257,11 +259,14 @@ impl Session {
         out: &mut impl FnMut(u16, &[u8]),
     ) -> Result<(), ProtocolError> {
         let len = frame.payload.len() as u32;
-        self.room = self.room.checked_sub(len).ok_or(ProtocolError("it sends more than it may"))?;
-        if self.room < ROOM / 2 {
+        self.receive_window = self
+            .receive_window
+            .checked_sub(len)
+            .ok_or(ProtocolError("it sends more than it may"))?;
+        if self.receive_window < RECEIVE_WINDOW / 2 {
             head(4, WINDOW_UPDATE, 0, 0, &mut self.control);
-            self.control.extend_from_slice(&(ROOM - self.room).to_be_bytes());
-            self.room = ROOM;
+            self.control.extend_from_slice(&(RECEIVE_WINDOW - self.receive_window).to_be_bytes());
+            self.receive_window = RECEIVE_WINDOW;
         }
         let data = unpad(frame)?;
         let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
@@ -275,7 +280,7 @@ impl Session {
         Ok(())
     }
 
-    /// A piece of a block of fields.
+    /// Processes a fragment of a header block.
     fn block(
         &mut self,
         piece: &[u8],
@@ -344,7 +349,7 @@ impl Frame<'_> {
     }
 }
 
-/// The frame that the bytes begin with, if it is whole.
+/// The frame at the start of the bytes, if it is complete.
 fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, ProtocolError> {
     let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
     let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -387,13 +392,13 @@ mod tests {
         out
     }
 
-    fn took(session: &mut Session, bytes: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, ProtocolError> {
+    fn receive(session: &mut Session, bytes: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, ProtocolError> {
         let mut got = Vec::new();
         session.take(bytes, |id, body| got.push((id, body.to_vec())))?;
         Ok(got)
     }
 
-    fn begun() -> Session {
+    fn started() -> Session {
         let mut session = Session::new("dns.test", "/dns-query");
         session.control(&mut Vec::new());
         session
@@ -417,7 +422,7 @@ mod tests {
 
     #[test]
     fn answers_belong_to_their_queries_in_any_order() {
-        let mut session = begun();
+        let mut session = started();
         let mut out = Vec::new();
         session.request(b"one", 10, &mut out);
         session.request(b"two", 20, &mut out);
@@ -431,8 +436,8 @@ mod tests {
             framed(DATA, END_STREAM, 1, b"NE"),
         ]
         .concat();
-        assert_eq!(session.has_room(10), Ok(()));
-        let got = took(&mut session, &bytes).unwrap();
+        assert_eq!(session.can_send(10), Ok(()));
+        let got = receive(&mut session, &bytes).unwrap();
         assert_eq!(got, [(20, b"TWO".to_vec()), (10, b"ONE".to_vec())]);
         let mut control = Vec::new();
         session.control(&mut control);
@@ -442,45 +447,45 @@ mod tests {
         );
         session.request(b"a", 1, &mut out);
         session.request(b"b", 2, &mut out);
-        assert_eq!(session.has_room(1), Err(NoRoom::Now), "two streams are the most");
+        assert_eq!(session.can_send(1), Err(SendLimit::Temporary), "two streams are the most");
         session.cancel(1);
-        assert_eq!(session.has_room(1), Ok(()));
+        assert_eq!(session.can_send(1), Ok(()));
     }
 
     #[test]
-    fn what_is_no_answer_is_handed_out_empty() {
-        let mut session = begun();
+    fn invalid_answers_are_passed_on_as_empty() {
+        let mut session = started();
         session.request(b"query", 3, &mut Vec::new());
-        // 404, with a body of words.
+        // 404, with a text as the body.
         let bytes =
             [framed(HEADERS, END_HEADERS, 1, &[0x8d]), framed(DATA, END_STREAM, 1, b"not here")];
-        assert_eq!(took(&mut session, &bytes.concat()).unwrap(), [(3, Vec::new())]);
+        assert_eq!(receive(&mut session, &bytes.concat()).unwrap(), [(3, Vec::new())]);
         session.request(b"query", 4, &mut Vec::new());
         session.request(b"query", 5, &mut Vec::new());
         let goaway = framed(GOAWAY, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0]);
-        assert!(took(&mut session, &goaway).unwrap().is_empty());
+        assert!(receive(&mut session, &goaway).unwrap().is_empty());
         assert!(session.is_closing() && session.streams.len() == 1);
-        assert_eq!(session.has_room(5), Err(NoRoom::Ever));
+        assert_eq!(session.can_send(5), Err(SendLimit::Permanent));
     }
 
     #[test]
-    fn windows_are_kept() {
-        let mut session = begun();
+    fn windows_are_respected() {
+        let mut session = started();
         let message = vec![0; 16_000];
         for id in 0..4 {
-            assert_eq!(session.has_room(message.len()), Ok(()));
+            assert_eq!(session.can_send(message.len()), Ok(()));
             session.request(&message, id, &mut Vec::new());
         }
-        assert_eq!(session.has_room(message.len()), Err(NoRoom::Now));
-        took(&mut session, &framed(WINDOW_UPDATE, 0, 0, &[0, 0, 0x40, 0])).unwrap();
-        assert_eq!(session.has_room(message.len()), Ok(()));
-        assert_eq!(session.has_room(MAX_FRAME + 1), Err(NoRoom::Ever));
-        took(&mut session, &framed(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 100])).unwrap();
-        assert_eq!(session.has_room(101), Err(NoRoom::Ever));
+        assert_eq!(session.can_send(message.len()), Err(SendLimit::Temporary));
+        receive(&mut session, &framed(WINDOW_UPDATE, 0, 0, &[0, 0, 0x40, 0])).unwrap();
+        assert_eq!(session.can_send(message.len()), Ok(()));
+        assert_eq!(session.can_send(MAX_FRAME + 1), Err(SendLimit::Permanent));
+        receive(&mut session, &framed(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 100])).unwrap();
+        assert_eq!(session.can_send(101), Err(SendLimit::Permanent));
     }
 
     #[test]
-    fn what_breaks_the_rules_ends_the_connection() {
+    fn violations_end_the_connection() {
         let long = [0, 0x40, 1, 0, 0, 0, 0, 0, 1];
         let wrong = [
             long.to_vec(),
@@ -492,15 +497,15 @@ mod tests {
             framed(SETTINGS, 0, 0, &[0, 4, 255, 0, 0, 0]),
         ];
         for bytes in wrong {
-            assert!(took(&mut begun(), &bytes).is_err(), "{bytes:?}");
+            assert!(receive(&mut started(), &bytes).is_err(), "{bytes:?}");
         }
     }
 
     proptest! {
-        /// However a stream is cut, its answers are the same.
+        /// The answers of a stream do not depend on how it is split.
         #[test]
-        fn answers_come_whole(step in 1_usize..40, split in 0_usize..5) {
-            let mut session = begun();
+        fn answers_do_not_depend_on_splits(step in 1_usize..40, split in 0_usize..5) {
+            let mut session = started();
             session.request(b"query", 3, &mut Vec::new());
             let bytes = [
                 framed(HEADERS, 0, 1, &[]),
@@ -511,16 +516,16 @@ mod tests {
             .concat();
             let mut got = Vec::new();
             for piece in bytes.chunks(step) {
-                got.extend(took(&mut session, piece).unwrap());
+                got.extend(receive(&mut session, piece).unwrap());
             }
             prop_assert_eq!(got, vec![(3, b"hello".to_vec())]);
-            prop_assert!(!session.is_amid());
+            prop_assert!(!session.has_partial_input());
         }
 
-        /// Whatever comes, it ends.
+        /// Arbitrary input does not panic.
         #[test]
-        fn any_bytes_are_borne(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let mut session = begun();
+        fn any_bytes_are_accepted(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let mut session = started();
             session.request(b"query", 3, &mut Vec::new());
             session.take(&bytes, |_, _| {}).unwrap_or_default();
         }

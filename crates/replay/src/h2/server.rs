@@ -1,7 +1,9 @@
-//! The server's side of HTTP/2 (RFC 9113), as much of it as an echo server of DNS over HTTPS needs (RFC 8484).
+//! The server side of the subset of HTTP/2 (RFC 9113) that an echo server for DNS over HTTPS needs
+//! (RFC 8484).
 //!
-//! A request is a stream with a body, the query; its fields are not read, so that any path is served. A request
-//! without a body, as GET has it, gets the status 400. Responses wait as long as flow control of the client says so.
+//! A request is a stream with a body, the query; its fields are not read, so that any path is
+//! served. A request without a body, such as GET, gets status 400. Responses wait for the flow
+//! control windows of the client.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -30,50 +32,51 @@ use super::frame;
 use super::head;
 use super::unpad;
 
-/// Streams that a client may have open; more are refused.
+/// Maximum number of open streams of a client; further ones are refused.
 const MAX_STREAMS: u32 = 1024;
-/// Our settings: no table of fields (1), streams (3).
+/// Our settings: no dynamic table (1), maximum number of streams (3).
 const OUR_SETTINGS: [u8; 12] = [0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 4, 0];
 /// Error codes (RFC 9113 §7).
 const INTERNAL_ERROR: u32 = 2;
 const REFUSED_STREAM: u32 = 7;
 
-/// A connection's state.
+/// The state of a server's connection.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// Whether the client has sent its preface.
-    is_greeted: bool,
+    has_preface: bool,
     streams: HashMap<u32, Stream, foldhash::fast::RandomState>,
-    /// The highest stream that began.
+    /// The highest stream identifier opened.
     last: u32,
-    /// What may be sent on all streams, and on each one that begins.
+    /// Send window of the connection, and initial send window of each new stream.
     window: i64,
     stream_window: i64,
     /// Bytes of bodies since the window of the client was last renewed.
     received: u32,
-    /// A block of fields that continues in the next frame: its stream, whether the stream ends with it, and its bytes so far.
+    /// A header block that continues in a CONTINUATION frame: its stream, whether it ends the
+    /// stream, and its length so far.
     block: Option<(u32, bool, usize)>,
-    /// Streams whose response is not sent to its end, in order.
+    /// Streams whose response is not completely sent, in order.
     waiting: VecDeque<u32>,
-    /// Streams that were refused since the last look.
+    /// Number of streams refused since the last [`take_refused`](Self::take_refused).
     refused: u64,
     /// Frames to send.
     out: Vec<u8>,
-    /// The start of a frame whose rest is to come.
+    /// The received part of an incomplete frame.
     input: Vec<u8>,
 }
 
 /// A request and its response.
 #[derive(Debug)]
 struct Stream {
-    /// The body of the request; then the rest of that of the response.
+    /// The body of the request; later the unsent rest of the response.
     body: Vec<u8>,
     window: i64,
 }
 
-/// A request whose body is whole.
+/// A request whose body is complete.
 pub(crate) struct Request {
-    /// Its stream.
+    /// The identifier of its stream.
     pub(crate) stream: u32,
     /// The query.
     pub(crate) body: Vec<u8>,
@@ -85,7 +88,7 @@ impl Server {
         head(OUR_SETTINGS.len(), SETTINGS, 0, 0, &mut out);
         out.extend_from_slice(&OUR_SETTINGS);
         Self {
-            is_greeted: false,
+            has_preface: false,
             streams: HashMap::default(),
             last: 0,
             window: i64::from(WINDOW),
@@ -99,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Takes the number of streams that were refused because too many were open.
+    /// Resets and returns the number of streams that were refused because too many were open.
     pub(crate) fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
@@ -118,13 +121,13 @@ impl Server {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(bytes);
         let mut rest = &input[..];
-        if !self.is_greeted {
+        if !self.has_preface {
             let len = rest.len().min(PREFACE.len());
             if rest[..len] != PREFACE[..len] {
                 return Err(ProtocolError("no preface"));
             }
-            self.is_greeted = len == PREFACE.len();
-            if !self.is_greeted {
+            self.has_preface = len == PREFACE.len();
+            if !self.has_preface {
                 self.input = input;
                 return Ok(());
             }
@@ -216,7 +219,7 @@ impl Server {
                 let more = i64::from(frame.number(0).ok_or(ProtocolError("a frame is too short"))?);
                 let window = match frame.stream {
                     0 => &mut self.window,
-                    // Of a stream that is over.
+                    // For a stream that has ended.
                     number => match self.streams.get_mut(&number) {
                         Some(stream) => &mut stream.window,
                         None => return Ok(()),
@@ -233,7 +236,7 @@ impl Server {
         Ok(())
     }
 
-    /// A stream that begins, unless it is known: then its trailers begin.
+    /// Opens a stream; for a known stream, these are its trailers.
     fn begin(&mut self, number: u32) -> Result<(), ProtocolError> {
         if self.streams.contains_key(&number) {
             return Ok(());
@@ -251,7 +254,7 @@ impl Server {
         Ok(())
     }
 
-    /// A piece of a block of fields, which are not read.
+    /// Processes a fragment of a header block, whose fields are not read.
     fn block(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), ProtocolError> {
         let Some((stream, ends, len)) = &mut self.block else { return Ok(()) };
         *len += frame.payload.len();
@@ -281,7 +284,7 @@ impl Server {
         }
         let data = unpad(frame)?;
         let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
-        // The window of a stream has no more either.
+        // The stream's window is not larger either.
         if stream.body.len() + data.len() > MAX_BODY {
             return Err(ProtocolError("a body is no DNS message"));
         }
@@ -292,7 +295,7 @@ impl Server {
         Ok(())
     }
 
-    /// A request is whole.
+    /// Completes a request.
     fn end(&mut self, number: u32, out: &mut Vec<Request>) {
         let Entry::Occupied(mut stream) = self.streams.entry(number) else { return };
         if stream.get().body.is_empty() {
@@ -343,14 +346,14 @@ mod tests {
         out
     }
 
-    fn begun() -> Server {
+    fn started() -> Server {
         let mut server = Server::new();
         server.take(PREFACE, &mut Vec::new()).unwrap();
         server.send(&mut Vec::new());
         server
     }
 
-    fn took(server: &mut Server, bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, ProtocolError> {
+    fn receive(server: &mut Server, bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, ProtocolError> {
         let mut requests = Vec::new();
         server.take(bytes, &mut requests)?;
         Ok(requests.into_iter().map(|r| (r.stream, r.body)).collect())
@@ -369,7 +372,7 @@ mod tests {
         client.request(b"first", 7, &mut bytes);
         client.request(b"second", 8, &mut bytes);
         let mut requests = Vec::new();
-        // Split anywhere.
+        // Split at every byte.
         for byte in bytes {
             server.take(&[byte], &mut requests).unwrap();
         }
@@ -385,41 +388,41 @@ mod tests {
 
     #[test]
     fn bodies_wait_for_windows() {
-        let mut server = begun();
-        // Windows of 10 bytes for streams.
-        took(&mut server, &framed(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 10])).unwrap();
-        took(&mut server, &framed(HEADERS, END_HEADERS, 1, b"")).unwrap();
-        took(&mut server, &framed(DATA, END_STREAM, 1, b"query")).unwrap();
+        let mut server = started();
+        // Stream windows of 10 bytes.
+        receive(&mut server, &framed(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 10])).unwrap();
+        receive(&mut server, &framed(HEADERS, END_HEADERS, 1, b"")).unwrap();
+        receive(&mut server, &framed(DATA, END_STREAM, 1, b"query")).unwrap();
         sent(&mut server);
         server.respond(1, b"a long answer");
         assert!(sent(&mut server).ends_with(&framed(DATA, 0, 1, b"a long ans")));
-        took(&mut server, &framed(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 100])).unwrap();
+        receive(&mut server, &framed(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 100])).unwrap();
         assert_eq!(sent(&mut server), framed(DATA, END_STREAM, 1, b"wer"));
     }
 
     #[test]
     fn requests_without_a_query_get_an_error() {
-        let mut server = begun();
+        let mut server = started();
         let ends = END_HEADERS | END_STREAM;
-        assert_eq!(took(&mut server, &framed(HEADERS, ends, 1, b"")).unwrap(), []);
+        assert_eq!(receive(&mut server, &framed(HEADERS, ends, 1, b"")).unwrap(), []);
         assert_eq!(sent(&mut server), framed(HEADERS, ends, 1, fields::BAD_REQUEST));
     }
 
     #[test]
     fn streams_are_limited_and_reset() {
-        let mut server = begun();
+        let mut server = started();
         for stream in 0..MAX_STREAMS {
-            took(&mut server, &framed(HEADERS, END_HEADERS, stream * 2 + 1, b"")).unwrap();
+            receive(&mut server, &framed(HEADERS, END_HEADERS, stream * 2 + 1, b"")).unwrap();
         }
         assert_eq!(server.take_refused(), 0);
         for stream in (MAX_STREAMS..).take(10) {
             let next = stream * 2 + 1;
-            took(&mut server, &framed(HEADERS, END_HEADERS, next, b"")).unwrap();
+            receive(&mut server, &framed(HEADERS, END_HEADERS, next, b"")).unwrap();
             let reset = framed(RST_STREAM, 0, next, &REFUSED_STREAM.to_be_bytes());
             assert_eq!(sent(&mut server), reset);
         }
         assert_eq!((server.take_refused(), server.take_refused()), (10, 0));
-        took(&mut server, &framed(RST_STREAM, 0, 1, &[0; 4])).unwrap();
+        receive(&mut server, &framed(RST_STREAM, 0, 1, &[0; 4])).unwrap();
         server.respond(1, b"late");
         server.reset(3);
         assert_eq!(sent(&mut server), framed(RST_STREAM, 0, 3, &INTERNAL_ERROR.to_be_bytes()));
@@ -436,7 +439,7 @@ mod tests {
             framed(SETTINGS, 0, 0, &[0, 4, 0x80, 0, 0, 0]),
         ];
         for bytes in cases {
-            assert!(took(&mut begun(), &bytes).is_err(), "{bytes:02x?}");
+            assert!(receive(&mut started(), &bytes).is_err(), "{bytes:02x?}");
         }
         assert!(Server::new().take(b"GET / HTTP/1.1\r\n", &mut Vec::new()).is_err());
     }

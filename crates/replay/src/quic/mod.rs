@@ -1,5 +1,5 @@
-//! DNS over QUIC (RFC 9250), on the state machine of `quinn-proto`, which has no sockets and no clock of
-//! its own.
+//! DNS over QUIC (RFC 9250), based on the state machine of `quinn-proto`, which has neither sockets
+//! nor a clock.
 //!
 //! Each query has a stream: its length, the message with an id of 0 (§4.2.1), the end of the
 //! stream; the answer has the same form. [`Session`] is a connection with a socket of its own,
@@ -16,37 +16,38 @@ use quinn_proto::VarInt;
 pub(crate) use session::Client;
 pub(crate) use session::Session;
 
-/// What both sides must agree on (§4.1.1).
+/// The ALPN token (§4.1.1).
 pub(crate) const ALPN: &[u8] = b"doq";
-/// Codes that say why something ends (§4.3).
+/// Error codes for closed connections and streams (§4.3).
 pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
 pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
 pub(crate) const UNSPECIFIED_ERROR: VarInt = VarInt::from_u32(5);
 pub(crate) const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
-/// Bytes of the length before each message (§4.2).
+/// Size of the length field before each message, in bytes (§4.2).
 pub(crate) const LENGTH: usize = 2;
-/// Bytes that a stream may bring: one message, and one more for servers that answer twice.
-pub(crate) const MOST: usize = 2 * (LENGTH + 65_535);
-/// Bytes of a datagram that comes in, which we tell the other side.
+/// Maximum number of bytes accepted on a stream: one message, and one more for servers that answer
+/// twice.
+pub(crate) const MAX_STREAM_BYTES: usize = 2 * (LENGTH + 65_535);
+/// Maximum size of a received datagram in bytes, announced to the peer.
 pub(crate) const DATAGRAM: usize = 1472;
 
-/// What connections of either side have in common.
+/// Transport configuration of connections, for client and server.
 pub(crate) fn transport() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport
         .max_concurrent_uni_streams(VarInt::from_u32(0))
-        .stream_receive_window(VarInt::from_u32(MOST as u32))
-        // Datagrams of 1,200 bytes hold nearly every message; nothing is to be found out first.
+        .stream_receive_window(VarInt::from_u32(MAX_STREAM_BYTES as u32))
+        // Datagrams of 1,200 bytes hold nearly every message, so MTU discovery is not needed.
         .mtu_discovery_config(None)
         .datagram_receive_buffer_size(None)
         .enable_segmentation_offload(false);
     transport
 }
 
-/// What endpoints of either side have in common.
+/// Endpoint configuration, for client and server.
 pub(crate) fn endpoint() -> Arc<EndpointConfig> {
     let mut config = EndpointConfig::default();
-    // It is one of the sizes that QUIC allows, 1,200 at the least.
+    // The size is valid: QUIC requires at least 1,200.
     config.max_udp_payload_size(DATAGRAM as u16).map(|_| ()).unwrap_or_default();
     Arc::new(config)
 }

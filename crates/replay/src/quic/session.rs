@@ -1,4 +1,4 @@
-//! A client's connection.
+//! A QUIC connection of a client.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -44,16 +44,16 @@ use crate::socket;
 
 use super::DATAGRAM;
 use super::LENGTH;
-use super::MOST;
+use super::MAX_STREAM_BYTES;
 use super::NO_ERROR;
 use super::REQUEST_CANCELLED;
 
-/// Datagrams that are taken before others get their turn.
+/// Maximum number of consecutive datagrams received, so that other connections are served as well.
 const RECEIVE: usize = 64;
-/// Datagrams that wait in the socket of one client.
+/// Receive buffer of a client's socket, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Shared by the connections of one client: TLS sessions to resume.
+/// State shared by the connections of one client: TLS sessions to resume.
 #[derive(Clone)]
 pub(crate) struct Client {
     config: ClientConfig,
@@ -63,7 +63,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// With TLS as `config` has it, to a server of that name that `inner` verifies.
+    /// A client with the TLS configuration `config`, for a server with this name that `inner`
+    /// verifies.
     pub(crate) fn new(
         mut config: rustls::ClientConfig,
         inner: Arc<dyn ServerCertVerifier>,
@@ -90,23 +91,24 @@ pub(crate) struct Session {
     connection: Connection,
     remote: SocketAddr,
     is_ready: bool,
-    /// Why it is over.
+    /// The reason why the connection ended, if it did.
     lost: Option<String>,
-    /// Queries that wait for the rest of their answer, by stream: the id, and what came.
+    /// Queries that wait for the rest of their answer, by stream: the id, and the bytes received.
     streams: HashMap<StreamId, Stream, RandomState>,
     readable: Vec<StreamId>,
-    /// No more streams may be open now.
+    /// Whether no more streams may be opened now.
     is_full: bool,
-    /// Frames of streams that went out, as of the last look, and queries that none was for yet.
+    /// Number of STREAM frames sent when last checked, and number of queries for which none was
+    /// sent yet.
     frames: u64,
     pending: usize,
-    /// The rest of a query for which there was no room, and its stream.
+    /// The unsent rest of a query that exceeded the send window, and its stream.
     rest: Option<(StreamId, Vec<u8>)>,
     datagram: Vec<u8>,
-    /// That datagram is still to go.
+    /// Whether that datagram is still to be sent.
     is_blocked: bool,
     verified: Arc<AtomicU64>,
-    /// How many servers had been verified when it began.
+    /// Number of servers verified before it was started.
     before: u64,
 }
 
@@ -117,7 +119,7 @@ struct Stream {
 }
 
 impl Session {
-    /// Begins one, from `local` or from any address.
+    /// Starts a connection, from `local` or from any address.
     pub(crate) fn begin(
         client: &Client,
         local: Option<IpAddr>,
@@ -174,7 +176,7 @@ impl Session {
                 Some(DatagramEvent::ConnectionEvent(_, event)) => {
                     self.connection.handle_event(event);
                 }
-                // A client takes no connections, and what does not belong to its own has no answer.
+                // A client accepts no connections, and other datagrams get no response.
                 Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
                 Some(DatagramEvent::Response(_)) | None => {}
             }
@@ -230,8 +232,8 @@ impl Session {
         }
     }
 
-    /// Whether it waits for room in its socket.
-    pub(crate) fn wants_room(&self) -> bool {
+    /// Whether it waits for its socket to become writable.
+    pub(crate) fn wants_write(&self) -> bool {
         self.is_blocked
     }
 
@@ -246,14 +248,14 @@ impl Session {
     }
 
     /// Whether another query can be accepted now.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn can_send(&self) -> bool {
         !self.is_full && self.rest.is_none()
     }
 
-    /// Accepts a query, with the length before it; its answer is returned with `id`. False if there
-    /// is no room for it now.
+    /// Accepts a query, with the length before it; its answer is returned with `id`. Returns false
+    /// if it cannot be accepted now.
     pub(crate) fn request(&mut self, framed: &[u8], id: u16) -> bool {
-        if !self.has_room() {
+        if !self.can_send() {
             return false;
         }
         let Some(stream) = self.connection.streams().open(Dir::Bi) else {
@@ -282,7 +284,7 @@ impl Session {
                     return;
                 }
                 Ok(written) => drop(bytes.drain(..written)),
-                // The server wants no more of it: it will not answer, or it has.
+                // The server has stopped the stream: it will not answer, or it has answered.
                 Err(_) => return,
             }
         }
@@ -308,7 +310,7 @@ impl Session {
         while let Some(stream) = self.readable.pop() {
             self.read_stream(stream, out);
         }
-        // Reading makes room for the other side, which must be announced.
+        // Reading extends the receive window, which must be announced.
         self.transmit()?;
         received
     }
@@ -318,8 +320,8 @@ impl Session {
         let mut recv = self.connection.recv_stream(id);
         let Ok(mut chunks) = recv.read(true) else { return };
         let is_answered = loop {
-            match chunks.next(MOST) {
-                Ok(Some(chunk)) if stream.bytes.len() + chunk.bytes.len() <= MOST => {
+            match chunks.next(MAX_STREAM_BYTES) {
+                Ok(Some(chunk)) if stream.bytes.len() + chunk.bytes.len() <= MAX_STREAM_BYTES => {
                     stream.bytes.extend_from_slice(&chunk.bytes);
                 }
                 Ok(Some(_)) => {
@@ -332,7 +334,7 @@ impl Session {
                     let _ = chunks.finalize();
                     return;
                 }
-                // The server will not answer; the query is given up when its time is over.
+                // The server will not answer; the query is lost when its timeout expires.
                 Err(ReadError::Reset(_)) => break false,
             }
         };
@@ -340,16 +342,16 @@ impl Session {
         if let Some(Stream { id, mut bytes }) = self.streams.remove(&id)
             && is_answered
         {
-            hand_out(id, &mut bytes, out);
+            deliver_answers(id, &mut bytes, out);
         }
     }
 
-    /// The answer to the query of that id is not awaited any longer.
+    /// Stops waiting for the answer to the query with this id.
     pub(crate) fn cancel(&mut self, id: u16) {
         let found = self.streams.iter().find(|(_, s)| s.id == id).map(|(stream, _)| *stream);
         if let Some(stream) = found {
             self.streams.remove(&stream);
-            // Where it is over by itself, there is nothing to end.
+            // Fails if the stream has ended already.
             self.connection.recv_stream(stream).stop(REQUEST_CANCELLED).unwrap_or_default();
         }
     }
@@ -359,10 +361,10 @@ impl Session {
         self.rest.is_none() && self.connection.streams().send_streams() == 0
     }
 
-    /// Ends the sending side.
+    /// Closes the connection.
     pub(crate) fn end(&mut self) {
         self.connection.close(Instant::now(), NO_ERROR, Bytes::new());
-        // If the connection is gone, no close frame is sent.
+        // If the connection is broken, no close frame is sent.
         self.transmit().unwrap_or_default();
     }
 }
@@ -379,9 +381,9 @@ impl AsFd for Session {
     }
 }
 
-/// Hands out the messages of a stream that has ended, with the id of their query for the 0 that they must
-/// have.
-fn hand_out(id: u16, bytes: &mut [u8], out: &mut impl FnMut(u16, &[u8])) {
+/// Passes on the messages of a stream that has ended, with the id of their query in place of the
+/// required 0.
+fn deliver_answers(id: u16, bytes: &mut [u8], out: &mut impl FnMut(u16, &[u8])) {
     let mut at = 0;
     while let Some(message) = message(bytes, at) {
         match bytes.get_mut(message.clone()) {
@@ -389,7 +391,7 @@ fn hand_out(id: u16, bytes: &mut [u8], out: &mut impl FnMut(u16, &[u8])) {
                 bytes[message.start..message.start + 2].copy_from_slice(&id.to_be_bytes());
                 out(id, &bytes[message.clone()]);
             }
-            // Too short for an answer, or one to another query.
+            // Too short for an answer, or its id is not 0.
             _ => out(id, &[]),
         }
         at = message.end;
@@ -409,7 +411,7 @@ fn message(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     found.map(|len| start..start + len)
 }
 
-/// Verifies like another verifier, and counts: a resumed session needs no verification.
+/// A verifier that counts the verifications of another one: a resumed session needs none.
 struct Counting {
     inner: Arc<dyn ServerCertVerifier>,
     verified: Arc<AtomicU64>,
@@ -461,9 +463,9 @@ impl ServerCertVerifier for Counting {
 mod tests {
     use super::*;
 
-    fn handed(bytes: &[u8]) -> Vec<Vec<u8>> {
+    fn delivered(bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut got = Vec::new();
-        hand_out(0x4142, &mut bytes.to_vec(), &mut |id, message| {
+        deliver_answers(0x4142, &mut bytes.to_vec(), &mut |id, message| {
             assert_eq!(id, 0x4142);
             got.push(message.to_vec());
         });
@@ -472,17 +474,21 @@ mod tests {
 
     #[test]
     fn answers_get_the_id_of_their_query() {
-        assert_eq!(handed(b"\0\x04\0\0xy"), [b"ABxy".to_vec()]);
-        assert_eq!(handed(b"\0\x03\0\0x\0\x02\0\0"), [b"ABx".to_vec(), b"AB".to_vec()]);
+        assert_eq!(delivered(b"\0\x04\0\0xy"), [b"ABxy".to_vec()]);
+        assert_eq!(delivered(b"\0\x03\0\0x\0\x02\0\0"), [b"ABx".to_vec(), b"AB".to_vec()]);
     }
 
     #[test]
-    fn what_is_no_answer_is_handed_out_empty() {
+    fn invalid_answers_are_passed_on_as_empty() {
         let none = [Vec::<u8>::new()];
-        assert_eq!(handed(b""), none, "a stream that brought nothing, or too much");
-        assert_eq!(handed(b"\0\x05\0\0xy"), none, "cut");
-        assert_eq!(handed(b"\0\x04\0\x01xy"), none, "with an id of its own");
-        assert_eq!(handed(b"\0\x01\0"), none);
-        assert_eq!(handed(b"\0\x03\0\0x."), [b"ABx".to_vec(), Vec::new()], "more than a message");
+        assert_eq!(delivered(b""), none, "a stream that brought nothing, or too much");
+        assert_eq!(delivered(b"\0\x05\0\0xy"), none, "cut");
+        assert_eq!(delivered(b"\0\x04\0\x01xy"), none, "with an id of its own");
+        assert_eq!(delivered(b"\0\x01\0"), none);
+        assert_eq!(
+            delivered(b"\0\x03\0\0x."),
+            [b"ABx".to_vec(), Vec::new()],
+            "more than a message"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Where the records of a message are that a rewrite concerns (RFC 1035 §4.1).
+//! Positions of the records that a rewrite changes (RFC 1035 §4.1).
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ const OPT: u16 = 41;
 const SIG: u16 = 24;
 const TSIG: u16 = 250;
 
-/// The parts of a message.
+/// The positions of these records in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// The OPT record.
     pub(super) opt: Option<Range<usize>>,
-    /// Where the signature begins, which is the last record: TSIG, or SIG(0) (RFC 2931).
+    /// Offset of the signature, which is the last record: TSIG, or SIG(0) (RFC 2931).
     pub(super) signature: Option<usize>,
-    /// Whether it is TSIG.
+    /// Whether the signature is TSIG.
     pub(super) is_tsig: bool,
-    /// Additional records, signature included.
+    /// Number of additional records, including the signature.
     pub(super) additional: u16,
 }
 
@@ -29,7 +29,7 @@ impl Layout {
     }
 }
 
-/// `None` where the message ends before its records do.
+/// `None` if the message is truncated.
 fn read(message: &[u8]) -> Option<Result<Layout, Unchanged>> {
     let mut at = HEADER;
     message.get(..HEADER)?;
@@ -67,11 +67,11 @@ fn read(message: &[u8]) -> Option<Result<Layout, Unchanged>> {
 /// One option of EDNS (RFC 6891 §6.1.2).
 pub(super) struct EdnsOption<'a> {
     pub(super) code: u16,
-    /// All of it, with code and length.
+    /// The whole option, including code and length.
     pub(super) bytes: &'a [u8],
 }
 
-/// The options of an OPT record; an error ends them.
+/// The options of an OPT record; ends after the first error.
 pub(super) fn options(mut rest: &[u8]) -> impl Iterator<Item = Result<EdnsOption<'_>, Unchanged>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -91,7 +91,7 @@ pub(super) fn options(mut rest: &[u8]) -> impl Iterator<Item = Result<EdnsOption
     })
 }
 
-/// The offset behind a name; `None` where it is broken.
+/// The offset after a name; `None` if the name is malformed.
 fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {

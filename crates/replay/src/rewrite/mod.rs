@@ -1,8 +1,9 @@
-//! Queries with other EDNS options than in the capture, and with signatures (TSIG).
+//! Rewriting of queries: changed EDNS options, and signatures (TSIG).
 //!
-//! A query is changed once, when it is read, so that a retry has the same bytes. A [`Rewriter`] finds the OPT record (RFC 6891) and the signature of a query, removes or replaces them, and
-//! adds a new signature at the end. A query that cannot be changed is sent as it is, and counted with the
-//! first reason.
+//! A query is changed once, when it is read, so that a retry has the same bytes. A [`Rewriter`]
+//! finds the OPT record (RFC 6891) and the signature of a query, removes or replaces them, and adds
+//! a new signature at the end. Queries that cannot be changed are sent unchanged; their number and
+//! the first reason are recorded.
 
 mod layout;
 mod subnet;
@@ -17,56 +18,56 @@ pub use subnet::SubnetError;
 pub use tsig::Tsig;
 pub use tsig::TsigError;
 
-/// Payload size of an OPT record that is added where no size is asked for (RFC 9715 §3.1: avoids fragments).
+/// Payload size of an added OPT record if no size is given (RFC 9715 §3.1: avoids fragmentation).
 const SIZE: u16 = 1232;
 /// The bit DO among the flags of EDNS (RFC 3225 §3).
 const DNSSEC_OK: u16 = 0x8000;
 /// The option EDNS Client Subnet (RFC 7871 §6).
 const CLIENT_SUBNET: u16 = 8;
-/// A message has at most this number of bytes.
+/// Maximum length of a message in bytes.
 const MAX_MESSAGE: usize = 65_535;
-/// Bytes of an OPT record without its options.
+/// Length of an OPT record without its options, in bytes.
 const OPT_HEAD: usize = 11;
 
 /// Changes to queries.
 #[derive(Clone, Debug, Default)]
 pub struct Rewrite {
-    /// The changes to their OPT record.
+    /// Changes to the OPT record.
     pub edns: Edns,
-    /// The key that signs them.
+    /// The key for signatures.
     pub tsig: Option<Tsig>,
 }
 
 /// Changes to the OPT record of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edns {
-    /// None.
+    /// No change.
     #[default]
     Keep,
     /// The record is removed.
     Remove,
-    /// Values are set; a query without the record gets one.
+    /// Values are set; the record is added to queries without one.
     Set {
         /// The payload size, in bytes.
         size: Option<u16>,
-        /// Whether to set DO: answers shall have records of DNSSEC.
+        /// Whether to set the DO bit, which requests DNSSEC records.
         dnssec_ok: bool,
-        /// The network that answers shall be for.
+        /// The client subnet.
         subnet: Option<Subnet>,
     },
 }
 
 impl Rewrite {
-    /// Whether queries are sent as they are.
+    /// Whether queries are sent unchanged.
     pub fn is_empty(&self) -> bool {
         self.edns == Edns::Keep && self.tsig.is_none()
     }
 }
 
-/// Why a query is sent as it is.
+/// The reason why a query is sent unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unchanged {
-    /// It does not consist of its records alone.
+    /// It is truncated or has bytes after its records.
     #[error("it is malformed")]
     Malformed,
     /// A change would invalidate its signature.
@@ -78,19 +79,19 @@ pub(crate) enum Unchanged {
     /// It has several OPT records.
     #[error("it has several OPT records")]
     SeveralOpts,
-    /// It would have more than 65,535 bytes, or options, or records.
+    /// It would exceed 65,535 bytes, bytes of options, or records.
     #[error("it would be longer than a DNS message may be")]
     TooLong,
 }
 
-/// Changes one query after the other.
+/// Applies the changes to queries.
 #[derive(Debug)]
 pub(crate) struct Rewriter<'a> {
     rewrite: &'a Rewrite,
     out: Vec<u8>,
-    /// Queries that are sent as they are.
+    /// Number of queries that were sent unchanged.
     pub(crate) unchanged: u64,
-    /// Why the first of them is.
+    /// The reason for the first of them.
     pub(crate) first: Option<Unchanged>,
 }
 
@@ -99,7 +100,8 @@ impl<'a> Rewriter<'a> {
         Self { rewrite, out: Vec::new(), unchanged: 0, first: None }
     }
 
-    /// The query with all changes, signed as of `now`, since the epoch; or as it is.
+    /// The changed query, signed as of `now` since the epoch; or the query itself if it cannot be
+    /// changed.
     pub(crate) fn change<'b>(
         &'b mut self,
         query: &'b [u8],
@@ -148,7 +150,7 @@ fn changed(
     match (&new, opt) {
         (None, _) => out.extend_from_slice(unsigned),
         (Some(new), Some((old, range))) => {
-            // Pointers of names refer to offsets: what follows must not move.
+            // Compressed names refer to offsets, so the following records must not move.
             if range.end != end && new.len() != old.len() {
                 return Err(Unchanged::Amid);
             }
@@ -176,7 +178,7 @@ fn changed(
     if out.len() > MAX_MESSAGE { Err(Unchanged::TooLong) } else { Ok(()) }
 }
 
-/// An OPT record with these values; the others are those of `old`.
+/// An OPT record with these values; the other values are those of `old`.
 fn edns(
     old: Option<&[u8]>,
     size: Option<u16>,
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_cannot_be_changed_are_counted_and_sent_as_they_are() {
+    fn queries_that_cannot_be_changed_are_counted_and_sent_unchanged() {
         let signature = [b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\x01".as_slice(), b"x"].concat();
         let sig0 = [b"\0\0\x18\0\xff\0\0\0\0\0\x02".as_slice(), b"\0\0"].concat();
         let long = [b"\0\xff\xff\0\x01\0\0\0\0\xff\x00".as_slice(), &[7; 0xff00]].concat();
@@ -305,7 +307,7 @@ mod tests {
             (query(&[OPT, OPT]), Unchanged::SeveralOpts),
             (query(&[&signature]), Unchanged::Signed),
             (query(&[&sig0]), Unchanged::Signed),
-            // The additional record makes it too long.
+            // The added record makes it too long.
             (
                 query(&[&long, &[&b"\0\xff\xff\0\x01\0\0\0\0\0\xdc"[..], &[7; 220]].concat()]),
                 Unchanged::TooLong,
@@ -326,7 +328,7 @@ mod tests {
         let once = rewritten(&rewrite, &query(&[A])).unwrap();
         assert_eq!(once[11], 2);
         assert_eq!(rewritten(&rewrite, &once).unwrap(), once);
-        // Changes are made before.
+        // Other changes are made before signing.
         let both =
             Rewrite { edns: Edns::Set { size: None, dnssec_ok: true, subnet: None }, ..rewrite };
         let signed = rewritten(&both, &once).unwrap();
@@ -335,7 +337,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes are changed to a message that can be changed again, or to none.
+        /// Arbitrary bytes are either rewritten to a message that can be rewritten again, or
+        /// unchanged.
         #[test]
         fn any_bytes_are_changed_or_not(
             bytes in proptest::collection::vec(any::<u8>(), 0..100),

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use super::CLIENT_SUBNET;
 
-/// A network.
+/// An IP network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
     address: IpAddr,
     prefix: u8,
 }
 
-/// A text that is no network.
+/// The error for a text that is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no network, such as 192.0.2.0/24 or 2001:db8::/56")]
 pub struct SubnetError(String);
@@ -20,7 +20,7 @@ pub struct SubnetError(String);
 impl FromStr for Subnet {
     type Err = SubnetError;
 
-    /// From an address and a prefix; bits after the prefix are cleared.
+    /// Parses an address and a prefix length; bits after the prefix are cleared.
     fn from_str(text: &str) -> Result<Self, SubnetError> {
         let parse = || {
             let (address, prefix) = text.split_once('/')?;
@@ -35,7 +35,7 @@ impl FromStr for Subnet {
 }
 
 impl Subnet {
-    /// Appends the option, with as many bytes of the address as the prefix has (§6).
+    /// Appends the option, with only the bytes of the address that the prefix covers (§6).
     pub(super) fn write(self, out: &mut Vec<u8>) {
         let (family, bytes) = match self.address {
             IpAddr::V4(address) => (1_u16, address.octets().to_vec()),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn invalid_texts_are_refused() {
         for text in
             ["", "10.0.0.0", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/+8", "x/8", "10.0.0.0/"]
         {

@@ -10,7 +10,7 @@ use crate::text;
 
 const TSIG: u16 = 250;
 const ANY: u16 = 255;
-/// Seconds by which the clocks of both sides may differ (§10).
+/// Seconds by which the clocks of client and server may differ (§10).
 const FUDGE: u16 = 300;
 /// Algorithms by name (§6).
 const ALGORITHMS: [(&str, hmac::Algorithm); 4] = [
@@ -23,19 +23,19 @@ const ALGORITHMS: [(&str, hmac::Algorithm); 4] = [
 /// A key that signs queries.
 #[derive(Clone)]
 pub struct Tsig {
-    /// Its name and that of its algorithm, as they are on the wire.
+    /// Names of the key and the algorithm in wire format.
     name: Vec<u8>,
     algorithm: Vec<u8>,
     key: hmac::Key,
 }
 
-/// A text that is no key. The secret is not repeated.
+/// The error for a text that is not a key. Messages do not contain the secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TsigError {
-    /// It has other parts.
+    /// It does not have the form NAME:ALGORITHM:SECRET.
     #[error("a key is NAME:ALGORITHM:SECRET")]
     Parts,
-    /// The name is no domain name.
+    /// The name is not a domain name.
     #[error("'{0}' is no domain name")]
     Name(String),
     /// The algorithm is unknown.
@@ -82,8 +82,9 @@ impl FromStr for Tsig {
 }
 
 impl Tsig {
-    /// Appends the signature of a message as of `now`, since the epoch (§4.3). The caller counts the record. The
-    /// message may get another id: the server verifies it with the one that it has here (§5.3).
+    /// Appends the signature of a message as of `now`, since the epoch (§4.3). The caller must
+    /// increment the record count. The message may be sent with another id, since the original id
+    /// is part of the signature (§5.3).
     pub(super) fn sign(&self, message: &mut Vec<u8>, now: Duration) {
         let time = now.as_secs().to_be_bytes();
         let time = &time[2..];
@@ -95,7 +96,7 @@ impl Tsig {
         signed.update(&self.algorithm);
         signed.update(time);
         signed.update(&FUDGE.to_be_bytes());
-        // Error, and length of other data.
+        // Error, and Other Len.
         signed.update(&[0; 4]);
         let mac = signed.sign();
         let mac = mac.as_ref();
@@ -104,7 +105,7 @@ impl Tsig {
         for word in [TSIG, ANY, 0, 0] {
             message.extend_from_slice(&word.to_be_bytes());
         }
-        // All parts are short: a name, and a digest of 64 bytes at most.
+        // The sum is small: a name, and a MAC of at most 64 bytes.
         let len = (self.algorithm.len() + 10 + mac.len() + 6) as u16;
         message.extend_from_slice(&len.to_be_bytes());
         message.extend_from_slice(&self.algorithm);
@@ -152,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_query_is_signed() {
-        // Made with dnspython: `www.example.test A`, id 0x1234, key `key.test`, at 1,700,000,000.
+        // Generated with dnspython: `www.example.test A`, id 0x1234, key `key.test`, at
+        // 1,700,000,000.
         let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x04test\0\0\x01\0\x01";
         let cases = [
             ("hmac-sha1", "707246df8cbd0d8b95732cbfd9c2ca2fb2e9cc09"),
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_a_key_are_named_without_its_secret() {
+    fn errors_do_not_contain_the_secret() {
         let fault = |text: &str| text.parse::<Tsig>().map(|_| ()).unwrap_err();
         assert_eq!(fault("k:c2VjcmV0"), TsigError::Parts);
         assert_eq!(fault("a..b:hmac-sha256:c2VjcmV0"), TsigError::Name("a..b".into()));

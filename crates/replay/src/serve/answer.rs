@@ -22,8 +22,8 @@ impl<'a> Answerer<'a> {
         Self { shared, behaviour, served: Served::default(), random: 0x853c_49e6_748f_ea9b }
     }
 
-    /// Processes a message, and appends the response to `out`: none, one or several answers, each
-    /// as a piece.
+    /// Processes a message and appends the response to `out`: no, one or several answers; adds the
+    /// range of each to `pieces`.
     pub(super) fn take(&mut self, query: &[u8], out: &mut Vec<u8>, pieces: &mut Vec<Range<usize>>) {
         self.served.bytes += query.len() as u64;
         if !message::is_query(query) {
@@ -39,7 +39,7 @@ impl<'a> Answerer<'a> {
         } else if self.behaviour.is_plain() {
             self.echo(query, out, pieces);
         } else {
-            self.mistreat(query, out, pieces);
+            self.impair(query, out, pieces);
         }
     }
 
@@ -55,8 +55,8 @@ impl<'a> Answerer<'a> {
         self.served.answers += 1;
     }
 
-    /// Loses, spoils or doubles.
-    fn mistreat(&mut self, query: &[u8], out: &mut Vec<u8>, pieces: &mut Vec<Range<usize>>) {
+    /// Drops, corrupts or duplicates the answer, at random.
+    fn impair(&mut self, query: &[u8], out: &mut Vec<u8>, pieces: &mut Vec<Range<usize>>) {
         let ServerBehaviour { drop, garbage, mismatch, double, .. } = self.behaviour;
         let chance = self.chance();
         if chance < drop {
@@ -69,13 +69,13 @@ impl<'a> Answerer<'a> {
         if chance < drop + garbage {
             self.served.answers -= 1;
             self.served.spoiled += 1;
-            // Too short for a header, so never an answer by accident.
+            // Too short for a header, so never a valid answer by accident.
             out.truncate(range.start + 7);
             pieces[piece] = range.start..out.len();
         } else if chance < drop + garbage + mismatch {
             self.served.answers -= 1;
             self.served.spoiled += 1;
-            // The class of the question.
+            // Offset of the low byte of the question's class.
             let last = message::HEADER.max(range.len() / 2).min(range.len() - 1);
             out[range.start + last] ^= 1;
             out[range.start + 2] ^= 0x40;
@@ -84,7 +84,7 @@ impl<'a> Answerer<'a> {
         }
     }
 
-    /// A number from 0 to 1 (PCG's multiplier and output, in short).
+    /// A pseudorandom number from 0 to 1 (multiplier and output function of PCG).
     fn chance(&mut self) -> f64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mixed = (self.random >> 33) ^ (self.random >> 51);

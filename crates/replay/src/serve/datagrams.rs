@@ -1,4 +1,4 @@
-//! The echo server's datagrams.
+//! The echo server over UDP.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,22 +18,22 @@ use crate::sys;
 use crate::sys::Chunk;
 
 use super::Answerer;
-use super::LOOK;
 use super::MAX_DELAYED;
+use super::STOP_POLL;
 use super::Served;
 use super::Shared;
 
-/// Messages that one call takes.
+/// Maximum number of messages that one call receives.
 const RECEIVE: usize = 64;
-/// Polling interval of a server that only counts, while queries come slowly: being woken by each of
-/// them would take the sender's time.
+/// Polling interval of a server that only counts, while queries arrive slowly: a wake-up for each
+/// query would take processor time from the sender.
 const NAP: Duration = Duration::from_micros(250);
-/// Queries per polling interval that count as slow: faster ones must not wait, since their memory
-/// leaves the cache and the buffer soon overflows.
+/// Maximum number of queries per polling interval that counts as slow: at higher rates polling must
+/// not pause, since the data would leave the cache and the buffer overflow.
 const SLOW: u128 = 100;
-/// Consecutive slow polls before sleeping: a sender at full speed also pauses briefly.
+/// Number of consecutive slow polls before pausing: a sender at full speed also pauses briefly.
 const CALM: u32 = 50;
-/// How long without queries it does so.
+/// Number of polls without a query after which the server waits for the socket instead.
 const NAPS: u32 = 80;
 
 /// Serves a socket until the server stops.
@@ -50,9 +50,9 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
     };
     sys::join_datagrams(socket.as_fd());
     let mut receiver = sys::Receiver::new(RECEIVE);
-    // Looks that found nothing, since the last that did.
+    // Number of polls without a query since the last one with queries.
     let mut idle = NAPS;
-    // What came since that look, which was then.
+    // Queries since the last pause, and its time.
     let (mut came, mut looked) = (0_u64, Instant::now());
     let mut calm = 0_u32;
     while !shared.is_over() {
@@ -65,7 +65,7 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
                     echo.take(&message);
                 }
                 echo.flush();
-                echo.answerer.served.saw(shared.now());
+                echo.answerer.served.extend_span(shared.now());
                 let queries = echo.answerer.served.queries - before;
                 came += queries;
                 shared.count(queries);
@@ -82,7 +82,7 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
                     echo.wait();
                 }
             }
-            // An ICMP error about an answer, or a signal.
+            // An ICMP error caused by an answer, or a signal.
             Err(_) => {}
         }
     }
@@ -118,7 +118,8 @@ impl Echo<'_> {
                 }
             }
         }
-        // Answers to one message have its lengths, so they go out as it came in.
+        // Answers to one message have the same lengths, so they are sent with the same
+        // segmentation.
         let mut at = 0;
         while at < self.pieces.len() {
             let segment = self.pieces[at].len();
@@ -128,7 +129,7 @@ impl Echo<'_> {
             if shorter && end - at < sys::MAX_SEGMENTS {
                 end += 1;
             }
-            // Pieces stand side by side.
+            // Pieces are contiguous.
             let bytes = self.pieces[at].start..self.pieces[end - 1].end;
             self.chunks.push(Chunk { bytes, segment: segment as u16, to: Some(from) });
             at = end;
@@ -165,11 +166,11 @@ impl Echo<'_> {
         self.chunks.clear();
     }
 
-    /// Until something arrives or is due.
+    /// Waits until a message arrives or an answer is due.
     fn wait(&self) {
         let due =
             self.delayed.front().map(|(due, ..)| due.saturating_duration_since(Instant::now()));
-        let time = due.unwrap_or(LOOK).min(LOOK);
+        let time = due.unwrap_or(STOP_POLL).min(STOP_POLL);
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut polled = [PollFd::new(self.socket, PollFlags::IN)];
         rustix::event::poll(&mut polled, Some(&timeout)).unwrap_or_default();

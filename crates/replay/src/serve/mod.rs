@@ -1,8 +1,8 @@
-//! An echo server that tests and measurements send to.
+//! An echo server for tests and measurements.
 //!
 //! It answers each query with a copy of it, QR set, over UDP and TCP on one port; optionally with
-//! TLS or HTTPS over connections, and with QUIC in datagrams. On request it drops, delays, duplicates and
-//! corrupts answers, by a random sequence that is the same in every run. One thread serves
+//! TLS or HTTPS over TCP, and with QUIC over UDP. On request it drops, delays, duplicates and
+//! corrupts answers, by a pseudorandom sequence that is the same in every run. One thread serves
 //! datagrams, another one connections; each has an [`Answerer`] that decides the answers.
 
 mod answer;
@@ -27,13 +27,13 @@ use crate::socket;
 
 use answer::Answerer;
 
-/// Answers that wait for their time; more are dropped, and counted.
+/// Maximum number of delayed answers; further ones are dropped, and counted.
 const MAX_DELAYED: usize = 1 << 20;
-/// Clients that may wait for their connection to be accepted; the system's limit (net.core.somaxconn) may be lower.
-const WAITING_CLIENTS: i32 = 4096;
-/// How often a quiet server looks whether it should stop.
-const LOOK: Duration = Duration::from_millis(20);
-/// Ports that are tried where any will do: one that is free for datagrams may be taken for streams.
+/// Backlog of connections to accept; the system's limit (net.core.somaxconn) may be lower.
+const ACCEPT_BACKLOG: i32 = 4096;
+/// Interval at which an idle server checks whether to stop.
+const STOP_POLL: Duration = Duration::from_millis(20);
+/// Number of ports tried for port 0: a port that is free for UDP may be in use for TCP.
 const PORTS: usize = 16;
 
 /// Behaviour of the server.
@@ -41,24 +41,24 @@ const PORTS: usize = 16;
 pub struct ServerBehaviour {
     /// Share of queries that are not answered, 0 to 1.
     pub drop: f64,
-    /// Share of queries that get bytes that are no DNS.
+    /// Share of queries that get bytes that are not a DNS message.
     pub garbage: f64,
     /// Share of queries that get an answer to another question.
     pub mismatch: f64,
     /// Share of queries that get their answer twice.
     pub double: f64,
-    /// How late answers are.
+    /// Delay of answers.
     pub delay: Duration,
     /// Response code of answers.
     pub rcode: u8,
-    /// Answers nothing at all.
+    /// Whether no query is answered.
     pub sink: bool,
     /// Stop after this many queries.
     pub queries: Option<u64>,
 }
 
 impl ServerBehaviour {
-    /// Whether each message can be answered as it came.
+    /// Whether each answer is a copy of its query, sent at once.
     fn is_plain(&self) -> bool {
         self.drop + self.garbage + self.mismatch + self.double == 0.0 && self.delay.is_zero()
     }
@@ -67,28 +67,28 @@ impl ServerBehaviour {
 /// Counts of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Queries that arrived.
+    /// Number of queries received.
     pub queries: u64,
-    /// Messages that arrived and are no query.
+    /// Number of messages received that are not queries.
     pub other: u64,
-    /// Bytes that arrived.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// Right answers that were sent, second ones included.
+    /// Number of correct answers sent, including duplicates.
     pub answers: u64,
-    /// Queries that were not answered on purpose.
+    /// Number of queries that were deliberately not answered.
     pub dropped: u64,
-    /// Queries that got garbage or an answer to another question.
+    /// Number of queries that got garbage or an answer to another question.
     pub spoiled: u64,
-    /// Answers that could not be sent.
+    /// Number of answers that could not be sent.
     pub errors: u64,
-    /// Connections that clients opened.
+    /// Number of connections opened by clients.
     pub connections: u64,
-    /// Times of the first and the last query, in nanoseconds of the server's life.
+    /// Times of the first and the last query, in nanoseconds since the start of the server.
     pub span: Option<(u64, u64)>,
 }
 
 impl Served {
-    /// Adds the counts of the other thread.
+    /// Adds the counts of another thread.
     fn add(&mut self, other: &Self) {
         self.queries += other.queries;
         self.other += other.other;
@@ -104,43 +104,46 @@ impl Served {
         };
     }
 
-    /// Notes that queries came at `now`.
-    fn saw(&mut self, now: u64) {
+    /// Extends the span to queries received at `now`.
+    fn extend_span(&mut self, now: u64) {
         self.span = Some((self.span.map_or(now, |(first, _)| first), now));
     }
 }
 
-/// A server that listens.
+/// A listening server.
 #[derive(Debug)]
 pub struct Server {
     socket: UdpSocket,
     listener: TcpListener,
     behaviour: ServerBehaviour,
     identity: Option<Identity>,
-    /// Whether connections are those of HTTPS.
+    /// Whether connections use HTTPS.
     https: bool,
     #[cfg(feature = "quic")]
     quic: Option<Identity>,
 }
 
-/// What both threads of a server share.
+/// State shared by the threads of a server.
 struct Shared<'a> {
     stop: &'a AtomicBool,
     enough: AtomicBool,
     queries: AtomicU64,
-    /// Queries that threads took, where their number is limited.
-    taken: AtomicU64,
+    /// Number of queries accepted by the threads, if it is limited.
+    accepted: AtomicU64,
     start: Instant,
     behaviour: ServerBehaviour,
 }
 
 impl Shared<'_> {
-    /// Whether another query is to be answered: those that come with the last one are not.
+    /// Whether another query may be answered: queries beyond the limit that arrive with the last
+    /// one are not.
     fn takes_query(&self) -> bool {
-        self.behaviour.queries.is_none_or(|most| self.taken.fetch_add(1, Ordering::Relaxed) < most)
+        self.behaviour
+            .queries
+            .is_none_or(|most| self.accepted.fetch_add(1, Ordering::Relaxed) < most)
     }
 
-    /// Counts queries, and says when there were enough.
+    /// Counts queries, and sets `enough` when the limit is reached.
     fn count(&self, queries: u64) {
         let all = self.queries.fetch_add(queries, Ordering::Relaxed) + queries;
         if self.behaviour.queries.is_some_and(|most| all >= most) {
@@ -152,7 +155,7 @@ impl Shared<'_> {
         self.stop.load(Ordering::Relaxed) || self.enough.load(Ordering::Relaxed)
     }
 
-    /// Nanoseconds of the server's life.
+    /// Nanoseconds since the start of the server.
     fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
@@ -161,7 +164,7 @@ impl Shared<'_> {
 /// Listens on `at` and serves until `stop`.
 ///
 /// # Errors
-/// Where it cannot listen there.
+/// If it cannot listen on this address.
 pub fn serve(
     at: SocketAddr,
     behaviour: ServerBehaviour,
@@ -171,16 +174,16 @@ pub fn serve(
 }
 
 impl Server {
-    /// Listens on `at`; port 0 takes any that is free.
+    /// Listens on `at`; port 0 selects a free port.
     ///
     /// # Errors
-    /// Where it cannot listen there.
+    /// If it cannot listen on this address.
     pub fn bind(at: SocketAddr, behaviour: ServerBehaviour) -> Result<Self, Error> {
         let listen = || {
             let socket = UdpSocket::bind(at)?;
             let listener = TcpListener::bind(socket.local_addr()?)?;
-            // Linux takes a second listen(2) as a new length of the queue.
-            rustix::net::listen(&listener, WAITING_CLIENTS)?;
+            // On Linux a second listen(2) changes the length of the queue.
+            rustix::net::listen(&listener, ACCEPT_BACKLOG)?;
             socket.set_nonblocking(true)?;
             listener.set_nonblocking(true)?;
             socket::enlarge(&socket, usize::MAX);
@@ -206,23 +209,23 @@ impl Server {
         })
     }
 
-    /// The same, with TLS over connections.
+    /// Enables TLS on connections.
     pub fn with_tls(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// The same, with HTTPS over connections (RFC 8484): HTTP/2, and POST to any path.
+    /// Enables HTTPS on connections (RFC 8484): HTTP/2, and POST to any path.
     pub fn with_https(self, identity: &Identity) -> Self {
         Self { identity: Some(identity.with_h2()), https: true, ..self }
     }
 
-    /// The same, with QUIC only in its datagrams (RFC 9250).
+    /// Makes the server accept only QUIC in datagrams (RFC 9250).
     #[cfg(feature = "quic")]
     pub fn with_quic(self, identity: Identity) -> Self {
         Self { quic: Some(identity), ..self }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     ///
     /// # Errors
     /// Errors of the system.
@@ -230,17 +233,17 @@ impl Server {
         self.socket.local_addr()
     }
 
-    /// Serves until `stop`, or until it has seen as many queries as it should; then no connection
-    /// is left.
+    /// Serves until `stop`, or until the limit of queries is reached and all connections are
+    /// closed.
     ///
     /// # Errors
-    /// Where the system has no epoll(7) to give, and where the identity is none for QUIC.
+    /// If epoll(7) is not available, and if the identity cannot be used for QUIC.
     pub fn run(self, stop: &AtomicBool) -> Result<Served, Error> {
         let shared = Shared {
             stop,
             enough: AtomicBool::new(false),
             queries: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
             start: Instant::now(),
             behaviour: self.behaviour,
         };
@@ -272,12 +275,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_queries_are_answered_than_asked_for() {
+    fn the_number_of_answered_queries_is_limited() {
         let behaviour = ServerBehaviour { queries: Some(2), ..ServerBehaviour::default() };
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         client.connect(server.address().unwrap()).unwrap();
-        // All wait before the server reads the first.
+        // All queries are in the socket before the server reads the first.
         for id in 0..5 {
             let query = b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
             client.send(&[&[0, id], &query[2..]].concat()).unwrap();
@@ -293,7 +296,8 @@ mod tests {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), ServerBehaviour::default()).unwrap();
         let at = server.address().unwrap();
         let wait = Duration::from_millis(500);
-        // The server does not run, so that they wait; more than the 128 of the standard library.
+        // The server does not run, so that the connections stay in the backlog; more than the 128
+        // of the standard library.
         let clients: Vec<_> = (0..300.min(most))
             .map(|_| std::net::TcpStream::connect_timeout(&at, wait).unwrap())
             .collect();

@@ -1,4 +1,4 @@
-//! The echo server's datagrams, where they are QUIC (RFC 9250).
+//! The echo server over QUIC (RFC 9250).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,26 +38,26 @@ use crate::message;
 use crate::quic;
 use crate::quic::DATAGRAM;
 use crate::quic::LENGTH;
-use crate::quic::MOST;
+use crate::quic::MAX_STREAM_BYTES;
 use crate::quic::NO_ERROR;
 use crate::quic::PROTOCOL_ERROR;
 use crate::quic::UNSPECIFIED_ERROR;
 use crate::socket;
 
 use super::Answerer;
-use super::LOOK;
 use super::MAX_DELAYED;
+use super::STOP_POLL;
 use super::Served;
 use super::Shared;
 
-/// Connections at once; more are refused.
+/// Maximum number of concurrent connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 1 << 16;
-/// Queries that a client may have open on a connection.
+/// Maximum number of open streams, and so of queries, of a connection.
 const STREAMS: u32 = 1000;
-/// Datagrams that are taken before answers go out.
+/// Maximum number of datagrams received before answers are sent.
 const RECEIVE: usize = 256;
-/// Times a datagram is tried that the socket has no room for.
-const PATIENCE: u32 = 1000;
+/// Maximum number of attempts to send a datagram while the socket's buffer is full.
+const MAX_ATTEMPTS: u32 = 1000;
 
 /// Serves QUIC.
 pub(super) struct Quic<'a> {
@@ -69,9 +69,9 @@ pub(super) struct Quic<'a> {
     serial: u64,
     /// Timers of connections: time, connection, serial.
     timers: BinaryHeap<Reverse<(Instant, usize, u64)>>,
-    /// Connections that something happened to.
+    /// Connections with events to process.
     touched: Vec<ConnectionHandle>,
-    /// Answers that wait for their time.
+    /// Delayed answers.
     delayed: VecDeque<Delayed>,
     out: Vec<u8>,
     pieces: Vec<Range<usize>>,
@@ -83,9 +83,9 @@ struct Peer {
     connection: Connection,
     serial: u64,
     timer: Option<Instant>,
-    /// What came of queries that are not whole.
+    /// Received bytes of incomplete queries.
     queries: HashMap<StreamId, Vec<u8>, RandomState>,
-    /// Remaining bytes of answers for which there was no room.
+    /// Unsent bytes of answers that exceeded the send window.
     answers: HashMap<StreamId, Vec<u8>, RandomState>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Quic<'a> {
             self.run_timers();
             self.send_delayed();
             while let Some(handle) = self.touched.pop() {
-                self.go_on(handle);
+                self.process_events(handle);
             }
             if received == 0 {
                 self.wait();
@@ -156,7 +156,7 @@ impl<'a> Quic<'a> {
             let (len, from) = match self.socket.recv_from(&mut buffer) {
                 Ok(got) => got,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return count,
-                // An ICMP error about an answer, or a signal.
+                // An ICMP error caused by an answer, or a signal.
                 Err(_) => continue,
             };
             let data = BytesMut::from(buffer.get(..len).unwrap_or_default());
@@ -219,7 +219,7 @@ impl<'a> Quic<'a> {
     }
 
     /// Continues a connection after an event.
-    fn go_on(&mut self, handle: ConnectionHandle) {
+    fn process_events(&mut self, handle: ConnectionHandle) {
         let Some(peer) = self.peers.get_mut(&handle) else { return };
         let mut queries = Vec::new();
         loop {
@@ -250,7 +250,7 @@ impl<'a> Quic<'a> {
             self.answer(handle, *stream, query);
         }
         if !queries.is_empty() {
-            self.answerer.served.saw(self.shared.now());
+            self.answerer.served.extend_span(self.shared.now());
             self.shared.count(self.answerer.served.queries - before);
         }
         if is_drained {
@@ -266,7 +266,7 @@ impl<'a> Quic<'a> {
         let (out, pieces) = (&mut self.out, &mut self.pieces);
         out.clear();
         pieces.clear();
-        // One message, whose id is 0 (§4.2.1).
+        // One message with id 0 (§4.2.1).
         let len = query.get(..LENGTH).map(|len| usize::from(u16::from_be_bytes([len[0], len[1]])));
         let message = query.get(LENGTH..).filter(|message| Some(message.len()) == len);
         let Some(message) = message.filter(|message| message::id(message) == 0) else {
@@ -275,13 +275,13 @@ impl<'a> Quic<'a> {
         };
         self.answerer.take(message, out, pieces);
         if pieces.is_empty() {
-            // Another query may have its place.
+            // Frees the stream for another query.
             peer.connection.send_stream(stream).reset(UNSPECIFIED_ERROR).unwrap_or_default();
             return;
         }
         let mut bytes = Vec::with_capacity(out.len() + LENGTH * pieces.len());
         for piece in pieces.drain(..) {
-            // It is a message that came in a frame, or less: its length fits.
+            // At most as long as the received message, so the length fits 16 bits.
             bytes.extend_from_slice(&(piece.len() as u16).to_be_bytes());
             bytes.extend_from_slice(out.get(piece).unwrap_or_default());
         }
@@ -297,7 +297,7 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Sends pending data of a connection, and notes its next timer.
+    /// Sends pending data of a connection, and schedules its next timer.
     fn transmit(&mut self, handle: ConnectionHandle) {
         loop {
             let Some(peer) = self.peers.get_mut(&handle) else { return };
@@ -316,9 +316,9 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Sends the datagram. One that cannot be sent is lost, as on any network.
+    /// Sends the datagram. A datagram that cannot be sent is lost, and QUIC retransmits its data.
     fn send(&mut self, to: SocketAddr) {
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ATTEMPTS {
             match self.socket.send_to(&self.datagram, to) {
                 Err(error) if socket::is_busy(&error) => {}
                 Ok(_) => return,
@@ -360,12 +360,13 @@ impl<'a> Quic<'a> {
         }
     }
 
-    /// Until something arrives or is due.
+    /// Waits until a datagram arrives, or an answer or a timer is due.
     fn wait(&self) {
         let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
         let due = self.delayed.front().map(|delayed| delayed.due);
         let next = timer.into_iter().chain(due).min();
-        let left = next.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()).min(LOOK));
+        let left = next
+            .map_or(STOP_POLL, |at| at.saturating_duration_since(Instant::now()).min(STOP_POLL));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
         let mut polled = [PollFd::new(self.socket, PollFlags::IN)];
         rustix::event::poll(&mut polled, Some(&timeout)).unwrap_or_default();
@@ -380,8 +381,8 @@ impl Peer {
         let mut recv = self.connection.recv_stream(stream);
         let mut chunks = recv.read(true).ok()?;
         let over = loop {
-            match chunks.next(MOST) {
-                Ok(Some(chunk)) if query.len() + chunk.bytes.len() <= MOST => {
+            match chunks.next(MAX_STREAM_BYTES) {
+                Ok(Some(chunk)) if query.len() + chunk.bytes.len() <= MAX_STREAM_BYTES => {
                     query.extend_from_slice(&chunk.bytes);
                 }
                 Ok(None) => break true,
@@ -397,7 +398,7 @@ impl Peer {
         if over { self.queries.remove(&stream) } else { None }
     }
 
-    /// Writes as much of an answer as there is room for.
+    /// Writes as much of an answer as the send window permits.
     fn write(&mut self, stream: StreamId) {
         let Some(mut bytes) = self.answers.remove(&stream) else { return };
         let mut out = self.connection.send_stream(stream);
@@ -408,7 +409,7 @@ impl Peer {
                     return;
                 }
                 Ok(written) => drop(bytes.drain(..written)),
-                // The client wants no more of it.
+                // The client has stopped the stream.
                 Err(_) => return,
             }
         }

@@ -1,4 +1,4 @@
-//! The echo server's connections.
+//! The echo server over TCP, TLS and HTTPS.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,23 +18,24 @@ use crate::poller::Poller;
 use crate::poller::Ready;
 
 use super::Answerer;
-use super::LOOK;
 use super::MAX_DELAYED;
+use super::STOP_POLL;
 use super::Served;
 use super::Shared;
 
-/// Bytes of answers that may wait for a client to take them; until it does, nothing is read.
+/// Maximum number of unsent bytes of answers to a client; while they exceed it, nothing is read
+/// from the client.
 const BACKLOG: usize = 1 << 20;
-/// Bytes that one call reads.
+/// Size of the read buffer in bytes.
 const READ: usize = 64 << 10;
-/// The listener's number; clients have theirs from 0.
+/// The poller key of the listener; keys of clients are their slots, from 0.
 const LISTENER: usize = usize::MAX >> 1;
 
 /// Serves connections.
 pub(super) struct Streams<'a> {
     listener: TcpListener,
     identity: Option<Identity>,
-    /// Whether clients speak HTTP/2.
+    /// Whether connections use HTTP/2.
     https: bool,
     shared: &'a Shared<'a>,
     answerer: Answerer<'a>,
@@ -42,7 +43,7 @@ pub(super) struct Streams<'a> {
     peers: Vec<Option<Peer>>,
     free: Vec<usize>,
     serial: u64,
-    /// Answers that wait for their time.
+    /// Delayed answers.
     delayed: VecDeque<Delayed>,
     requests: Vec<Request>,
     buffer: Box<[u8]>,
@@ -50,11 +51,11 @@ pub(super) struct Streams<'a> {
     pieces: Vec<Range<usize>>,
 }
 
-/// An answer that waits for its time.
+/// A delayed answer.
 struct Delayed {
     due: Instant,
-    /// Whose it is.
-    place: usize,
+    /// Slot of the client.
+    slot: usize,
     serial: u64,
     /// The stream of its request; 0 without HTTP/2.
     stream: u32,
@@ -63,21 +64,21 @@ struct Delayed {
 
 /// A client.
 struct Peer {
-    line: ByteStream,
-    /// Whether messages can go over the line.
+    connection: ByteStream,
+    /// Whether the handshake is complete.
     ready: bool,
     serial: u64,
     interest: Interest,
-    /// Between the messages and the line, with HTTPS.
+    /// The HTTP/2 session, with HTTPS.
     h2: Option<Box<Server>>,
-    /// The start of a message.
+    /// The received part of an incomplete message.
     input: Vec<u8>,
-    /// Framed answers, out up to `written`.
+    /// Framed answers; the first `written` bytes are sent.
     out: Vec<u8>,
     written: usize,
-    /// Answers that are delayed.
-    owed: usize,
-    /// It sends no more.
+    /// Number of delayed answers.
+    delayed_answers: usize,
+    /// Whether the client has closed its sending side.
     ended: bool,
 }
 
@@ -107,19 +108,19 @@ impl<'a> Streams<'a> {
         })
     }
 
-    /// Serves until it is over.
+    /// Serves until the server stops.
     pub(super) fn run(mut self) -> Served {
         while !self.shared.is_over() {
             self.send_delayed();
             let due = self.delayed.front().map(|d| d.due.saturating_duration_since(Instant::now()));
-            let time = due.unwrap_or(LOOK).min(LOOK);
+            let time = due.unwrap_or(STOP_POLL).min(STOP_POLL);
             self.poller.poll(time.as_nanos() as u64);
             for index in 0..self.poller.len() {
                 let Some(ready) = self.poller.ready(index) else { break };
                 if ready.key == LISTENER {
                     self.accept();
                 } else {
-                    self.go_on(ready);
+                    self.handle_events(ready);
                 }
             }
         }
@@ -131,16 +132,16 @@ impl<'a> Streams<'a> {
             match self.listener.accept() {
                 Ok((socket, _)) => {
                     self.answerer.served.connections += 1;
-                    if self.welcome(socket).is_err() {
+                    if self.add_peer(socket).is_err() {
                         self.answerer.served.errors += 1;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        // Files ran out: clients that go give some back.
+                        // Out of file descriptors: clients that disconnect free some.
                         self.answerer.served.errors += 1;
-                        std::thread::sleep(LOOK);
+                        std::thread::sleep(STOP_POLL);
                     }
                     return;
                 }
@@ -148,23 +149,23 @@ impl<'a> Streams<'a> {
         }
     }
 
-    fn welcome(&mut self, socket: TcpStream) -> io::Result<()> {
+    fn add_peer(&mut self, socket: TcpStream) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         let tls = self.identity.as_ref().map(Identity::accept).transpose();
         let tls = tls.map_err(io::Error::other)?;
-        let place = self.free.pop().unwrap_or(self.peers.len());
-        if place >= self.peers.len() {
-            self.peers.resize_with(place + 1, || None);
+        let slot = self.free.pop().unwrap_or(self.peers.len());
+        if slot >= self.peers.len() {
+            self.peers.resize_with(slot + 1, || None);
         }
         let interest = Interest::READ;
-        if let Err(error) = self.poller.add(&socket, place, interest) {
-            self.free.push(place);
+        if let Err(error) = self.poller.add(&socket, slot, interest) {
+            self.free.push(slot);
             return Err(io::Error::other(error));
         }
         self.serial += 1;
-        self.peers[place] = Some(Peer {
-            line: ByteStream::new(socket, tls),
+        self.peers[slot] = Some(Peer {
+            connection: ByteStream::new(socket, tls),
             ready: false,
             serial: self.serial,
             interest,
@@ -172,27 +173,27 @@ impl<'a> Streams<'a> {
             input: Vec::new(),
             out: Vec::new(),
             written: 0,
-            owed: 0,
+            delayed_answers: 0,
             ended: false,
         });
         Ok(())
     }
 
-    /// Continues a client that is ready.
-    fn go_on(&mut self, ready: Ready) {
+    /// Processes the events of a client.
+    fn handle_events(&mut self, ready: Ready) {
         let Some(peer) = self.peers.get_mut(ready.key).and_then(Option::as_mut) else { return };
         let mut gone = false;
         if !peer.ready {
-            match peer.line.prepare() {
-                Ok(true) if peer.h2.is_some() && !peer.line.is_h2() => gone = true,
+            match peer.connection.prepare() {
+                Ok(true) if peer.h2.is_some() && !peer.connection.is_h2() => gone = true,
                 Ok(ready) => peer.ready = ready,
                 Err(_) => gone = true,
             }
         }
         if !peer.ready {
-            // Its handshake continues, or it failed.
+            // Continues the handshake, which may have failed.
         } else if ready.read && !peer.ended && peer.backlog() <= BACKLOG {
-            match peer.line.read(&mut self.buffer) {
+            match peer.connection.read(&mut self.buffer) {
                 Ok(0) => peer.ended = true,
                 Ok(bytes) => self.take(ready.key, bytes),
                 Err(error) if is_not_now(&error) => {}
@@ -205,10 +206,10 @@ impl<'a> Streams<'a> {
         self.write(ready.key, gone);
     }
 
-    /// Takes bytes of a client that are in the buffer.
-    fn take(&mut self, place: usize, bytes: usize) {
+    /// Processes received bytes of a client, which are in the buffer.
+    fn take(&mut self, slot: usize, bytes: usize) {
         let Self { peers, answerer, shared, delayed, buffer, out, pieces, requests, .. } = self;
-        let Some(peer) = peers.get_mut(place).and_then(Option::as_mut) else { return };
+        let Some(peer) = peers.get_mut(slot).and_then(Option::as_mut) else { return };
         let before = answerer.served.queries;
         let delay = shared.behaviour.delay;
         let due = (!delay.is_zero()).then(|| Instant::now() + delay);
@@ -219,9 +220,9 @@ impl<'a> Streams<'a> {
             |peer: &mut Peer, answerer: &mut Answerer<'_>, stream, answer: &[u8]| match due {
                 None => peer.push(stream, answer),
                 Some(due) if delayed.len() < MAX_DELAYED => {
-                    peer.owed += 1;
+                    peer.delayed_answers += 1;
                     let (serial, answer) = (peer.serial, answer.into());
-                    delayed.push_back(Delayed { due, place, serial, stream, answer });
+                    delayed.push_back(Delayed { due, slot, serial, stream, answer });
                 }
                 Some(_) => answerer.served.errors += 1,
             };
@@ -237,10 +238,10 @@ impl<'a> Streams<'a> {
                 answerer.take(&body, out, pieces);
                 match pieces.first().and_then(|piece| out.get(piece.clone())) {
                     Some(piece) => answer(peer, answerer, stream, piece),
-                    // Another query may have its place.
+                    // Frees the stream for another query.
                     None => peer.reset(stream),
                 }
-                // A request has one response.
+                // An HTTP request has only one response.
                 answerer.served.answers -= pieces.len().saturating_sub(1) as u64;
                 pieces.clear();
             }
@@ -253,39 +254,40 @@ impl<'a> Streams<'a> {
                 answer(peer, answerer, 0, out.get(piece).unwrap_or_default());
             }
         }
-        answerer.served.saw(shared.now());
+        answerer.served.extend_span(shared.now());
         shared.count(answerer.served.queries - before);
     }
 
-    /// Writes pending data to a client, and closes it when that was all.
-    fn write(&mut self, place: usize, mut gone: bool) {
-        let Some(peer) = self.peers.get_mut(place).and_then(Option::as_mut) else { return };
+    /// Writes pending data to a client; closes the connection if the client has closed it and
+    /// everything is sent.
+    fn write(&mut self, slot: usize, mut gone: bool) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
         gone |= peer.write().is_err();
-        let left = peer.backlog() > 0 || peer.line.wants_room();
-        if gone || peer.ended && !left && peer.owed == 0 {
-            self.peers[place] = None;
-            self.free.push(place);
+        let left = peer.backlog() > 0 || peer.connection.wants_write();
+        if gone || peer.ended && !left && peer.delayed_answers == 0 {
+            self.peers[slot] = None;
+            self.free.push(slot);
             return;
         }
         let read = !peer.ended && peer.backlog() <= BACKLOG;
         let interest = Interest { read, write: left };
         if interest != peer.interest {
             peer.interest = interest;
-            self.poller.change(&peer.line, place, interest);
+            self.poller.change(&peer.connection, slot, interest);
         }
     }
 
     fn send_delayed(&mut self) {
         let now = Instant::now();
-        while let Some(Delayed { place, serial, stream, answer, .. }) =
+        while let Some(Delayed { slot, serial, stream, answer, .. }) =
             self.delayed.pop_front_if(|delayed| delayed.due <= now)
         {
-            let peer = self.peers.get_mut(place).and_then(Option::as_mut);
+            let peer = self.peers.get_mut(slot).and_then(Option::as_mut);
             if let Some(peer) = peer.filter(|p| p.serial == serial) {
-                peer.owed -= 1;
+                peer.delayed_answers -= 1;
                 peer.push(stream, &answer);
                 peer.send();
-                self.write(place, false);
+                self.write(slot, false);
             } else {
                 self.answerer.served.errors += 1;
             }
@@ -294,17 +296,17 @@ impl<'a> Streams<'a> {
 }
 
 impl Peer {
-    /// Answers that are not out, in bytes.
+    /// Number of unsent bytes of answers.
     fn backlog(&self) -> usize {
         self.out.len() - self.written
     }
 
-    /// Adds an answer, to the request of a stream with HTTP/2.
+    /// Adds an answer; with HTTP/2, to the request of `stream`.
     fn push(&mut self, stream: u32, answer: &[u8]) {
         if let Some(h2) = &mut self.h2 {
             return h2.respond(stream, answer);
         }
-        // It is a message that came in a frame, or less: its length fits.
+        // At most as long as the received message, so the length fits 16 bits.
         self.out.extend_from_slice(&(answer.len() as u16).to_be_bytes());
         self.out.extend_from_slice(answer);
     }
@@ -316,7 +318,7 @@ impl Peer {
         }
     }
 
-    /// Takes the frames of HTTP/2 that are to be sent.
+    /// Moves pending HTTP/2 frames to the output buffer.
     fn send(&mut self) {
         if let Some(h2) = &mut self.h2 {
             h2.send(&mut self.out);
@@ -325,7 +327,7 @@ impl Peer {
 
     fn write(&mut self) -> io::Result<()> {
         while self.backlog() > 0 {
-            match self.line.write(&self.out[self.written..]) {
+            match self.connection.write(&self.out[self.written..]) {
                 Ok(bytes) => self.written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -335,7 +337,7 @@ impl Peer {
         self.out.drain(..self.written);
         self.written = 0;
         if self.ready {
-            self.line.flush()?;
+            self.connection.flush()?;
         }
         Ok(())
     }

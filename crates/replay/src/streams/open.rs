@@ -1,4 +1,4 @@
-//! How connections begin.
+//! Opening of connections.
 
 use std::cmp::Reverse;
 use std::io;
@@ -22,30 +22,30 @@ use super::Refusal;
 use super::Worker;
 
 /// A TLS session that a client can resume.
-pub(super) enum Remembered {
+pub(super) enum ResumableSession {
     Tls(Arc<ClientConfig>),
     #[cfg(feature = "quic")]
     Quic(quic::Client),
 }
 
 impl Worker<'_> {
-    /// The connection that takes the client's next query.
+    /// Slot of the connection for the client's next query.
     pub(super) fn connection(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
         let client = client % (self.max_connections / 2).max(1);
         if self.clients.len() <= client {
             self.clients.resize(client + 1, None);
         }
-        if let Some(place) = self.clients[client]
-            && let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut)
+        if let Some(slot) = self.clients[client]
+            && let Some(c) = self.connections.get_mut(slot).and_then(Option::as_mut)
         {
             let most = self.options.policy.queries;
-            if most.is_none_or(|most| c.taken < most.max(1)) && !c.is_going_away() {
-                return Ok(place);
+            if most.is_none_or(|most| c.accepted < most.max(1)) && !c.is_going_away() {
+                return Ok(slot);
             }
             c.closing = true;
             self.clients[client] = None;
             if c.is_quiet() {
-                self.close(place, CloseReason::Enough, now);
+                self.close(slot, CloseReason::Enough, now);
             }
         }
         if self.connections.len() - self.free.len() >= self.max_connections {
@@ -54,14 +54,14 @@ impl Worker<'_> {
         self.open(client, now)
     }
 
-    /// Begins a connection.
+    /// Starts a connection.
     fn open(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
         let index = (client * self.options.threads + self.number) as u32;
         let local = self.options.bind.map(|range| range.address(index));
-        let way = match self.way(client, local) {
-            Ok(way) => way,
+        let link = match self.link(client, local) {
+            Ok(link) => link,
             Err(error) => {
-                // Files ran out: connections that end give some back.
+                // Out of file descriptors: connections that close free some.
                 let full = error.raw_os_error() == Some(libc::EMFILE);
                 if full && self.connections.len() > self.free.len() {
                     return Err(Refusal::Full);
@@ -70,26 +70,26 @@ impl Worker<'_> {
                 return Err(Refusal::Failed);
             }
         };
-        let place = self.free.pop().unwrap_or(self.connections.len());
-        if self.poller.add(&way, place, Interest::BOTH).is_err() {
-            self.free.push(place);
+        let slot = self.free.pop().unwrap_or(self.connections.len());
+        if self.poller.add(&link, slot, Interest::BOTH).is_err() {
+            self.free.push(slot);
             return Err(Refusal::Failed);
         }
-        if place >= self.connections.len() {
-            self.connections.resize_with(place + 1, || None);
+        if slot >= self.connections.len() {
+            self.connections.resize_with(slot + 1, || None);
         }
         self.serial += 1;
         let serial = self.serial;
         let h2 = self.h2();
-        self.connections[place] = Some(Connection::new(way, h2, (client, serial), now));
-        self.clients[client] = Some(place);
-        self.looks.push(Reverse((self.idle_after(now), place, serial)));
-        self.watch(place, now);
-        Ok(place)
+        self.connections[slot] = Some(Connection::new(link, h2, (client, serial), now));
+        self.clients[client] = Some(slot);
+        self.idle_checks.push(Reverse((self.idle_after(now), slot, serial)));
+        self.schedule_timer(slot, now);
+        Ok(slot)
     }
 
     /// The transport of a client's new connection.
-    fn way(&mut self, client: usize, local: Option<IpAddr>) -> io::Result<TransportLink> {
+    fn link(&mut self, client: usize, local: Option<IpAddr>) -> io::Result<TransportLink> {
         let target = self.options.target;
         let Some(tls) = self.options.tls.as_ref().filter(|_| self.options.transport.is_secure())
         else {
@@ -107,13 +107,15 @@ impl Worker<'_> {
             none => none.insert(match self.options.transport {
                 #[cfg(feature = "quic")]
                 Transport::Quic => {
-                    Remembered::Quic(tls.quic_client(resume).map_err(io::Error::other)?)
+                    ResumableSession::Quic(tls.quic_client(resume).map_err(io::Error::other)?)
                 }
-                transport => Remembered::Tls(tls.client(resume, transport == Transport::Https)),
+                transport => {
+                    ResumableSession::Tls(tls.client(resume, transport == Transport::Https))
+                }
             }),
         };
         match own {
-            Remembered::Tls(own) => {
+            ResumableSession::Tls(own) => {
                 let session = tls.begin(own).map_err(io::Error::other)?;
                 Ok(TransportLink::ByteStream(ByteStream::new(
                     socket::stream(local, target)?,
@@ -121,7 +123,7 @@ impl Worker<'_> {
                 )))
             }
             #[cfg(feature = "quic")]
-            Remembered::Quic(own) => {
+            ResumableSession::Quic(own) => {
                 Ok(TransportLink::Quic(Box::new(quic::Session::begin(own, local, target)?)))
             }
         }
@@ -134,11 +136,11 @@ impl Worker<'_> {
         Some(h2::Session::new(&tls.authority(options.target.port()), &options.path))
     }
 
-    /// A connection did not come about.
+    /// Records a connection that could not be established.
     pub(super) fn failed(&mut self, error: &io::Error, now: u64) {
         let counts = &mut self.stats.at(now).counts;
         counts.connections_failed += 1;
-        self.stats.trouble.get_or_insert_with(|| error.to_string());
+        self.stats.first_error.get_or_insert_with(|| error.to_string());
         self.stats.failed(error, now);
     }
 }

@@ -1,8 +1,8 @@
-"""DNS over QUIC by aioquic, which nobody here wrote.
+"""DNS over QUIC by aioquic, an independent implementation.
 
-doq.py serve PORT CERTIFICATE KEY COUNTS: answers every query with itself, and writes to a file how many
-came and over how many connections. doq.py ask PORT AUTHORITY QUERIES: asks, and says how many answers
-were right.
+doq.py serve PORT CERTIFICATE KEY COUNTS: answers every query with a copy of it, and writes the numbers of
+queries and connections to a file. doq.py ask PORT AUTHORITY QUERIES: sends queries, and prints the number of
+correct answers.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ async def run_server(port, certificate, key, counts):
         session_ticket_handler=lambda ticket: tickets.update({ticket.ticket: ticket}),
         session_ticket_fetcher=lambda label: tickets.pop(label, None),
     )
-    # Whoever waits for the server connects there.
+    # The test connects to this port to detect that the server has started.
     await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", port)
     while True:
         with open(counts, "w") as file:

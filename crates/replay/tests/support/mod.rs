@@ -1,6 +1,6 @@
 //! Servers, captures and runs that the tests share.
 
-// Each test program uses its own part of this, and a panic here is a test's report.
+// Each test program uses a part of this module, and a panic here fails the test.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::net::SocketAddr;
@@ -40,18 +40,18 @@ use gannet_replay::Tls;
 use gannet_replay::Transport;
 use gannet_replay::Trust;
 
-/// A certificate of our own, for where the tests serve.
+/// A self-signed certificate for the tests' servers.
 #[cfg(feature = "self-signed")]
 pub(crate) fn identity() -> Identity {
-    Identity::self_made(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
+    Identity::self_signed(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
 }
 
-/// A client that takes any certificate.
-pub(crate) fn anybody() -> Tls {
-    Tls::new("127.0.0.1", &Trust::Anybody).unwrap()
+/// Client settings that accept any certificate.
+pub(crate) fn any_certificate() -> Tls {
+    Tls::new("127.0.0.1", &Trust::Any).unwrap()
 }
 
-/// A replay of a capture over what TLS secures.
+/// Options for a replay of a capture over an encrypted transport.
 pub(crate) fn secured(
     capture: &Capture,
     target: SocketAddr,
@@ -63,13 +63,13 @@ pub(crate) fn secured(
 }
 
 /// A third-party server in a process and a folder of its own, both removed on drop.
-pub(crate) struct Other {
+pub(crate) struct ThirdPartyServer {
     child: Child,
     pub(crate) folder: PathBuf,
 }
 
-impl Other {
-    /// Waits until it listens at `address` and is `ready`.
+impl ThirdPartyServer {
+    /// Starts the server and waits until it listens on `address` and is `ready`.
     pub(crate) fn start(
         command: &mut Command,
         folder: PathBuf,
@@ -88,7 +88,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for ThirdPartyServer {
     fn drop(&mut self) {
         self.child.kill().unwrap_or_default();
         self.child.wait().unwrap();
@@ -96,9 +96,9 @@ impl Drop for Other {
     }
 }
 
-/// Sends all `queries` of a capture as the options say: each is answered, and rightly.
+/// Sends all `queries` of a capture with these options; each must be answered correctly.
 pub(crate) fn run_whole(queries: u32, options: Options) {
-    // Never more than a socket has room for, however slow the machine is.
+    // Never more than fit into a socket's buffer, even on a slow machine.
     let (timing, in_flight, timeout) = (Timing::Max, 64, Duration::from_secs(5));
     let options = Options { timing, in_flight, timeout, ..options };
     let report = run(&options);
@@ -125,21 +125,21 @@ impl Running {
         Self::of(Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap())
     }
 
-    /// With TLS over its connections.
+    /// A server with TLS.
     #[cfg(feature = "self-signed")]
     pub(crate) fn secure(behaviour: ServerBehaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_tls(identity.clone()))
     }
 
-    /// With HTTPS over its connections.
+    /// A server with HTTPS.
     #[cfg(feature = "self-signed")]
     pub(crate) fn https(behaviour: ServerBehaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
         Self::of(server.with_https(identity))
     }
 
-    /// With QUIC in its datagrams.
+    /// A server with QUIC.
     #[cfg(all(feature = "quic", feature = "self-signed"))]
     pub(crate) fn quic(behaviour: ServerBehaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
@@ -162,7 +162,7 @@ impl Running {
     }
 }
 
-/// A port that was free for datagrams and streams a moment ago.
+/// A port that was just free for UDP and TCP.
 pub(crate) fn free_port() -> u16 {
     loop {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -199,8 +199,8 @@ impl Capture {
         Self(path)
     }
 
-    /// Queries of three clients as [`new`](Self::new) writes them, each with its answer: the query
-    /// itself, every `wrong`th with another response code.
+    /// Queries of three clients as [`new`](Self::new) writes them, each followed by its answer: the
+    /// query itself, with a different response code in every `wrong`th one.
     pub(crate) fn answered(name: &str, count: u32, wrong: u32) -> Self {
         let path = std::env::temp_dir().join(format!("gannet-{name}-{}.pcap", std::process::id()));
         let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();

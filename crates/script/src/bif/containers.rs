@@ -92,7 +92,7 @@ pub(super) const TABLE: Table = &[
         let items = arg(a, 1)
             .table()
             .map(|table| {
-                let indices = table.places_containing(arg(a, 0));
+                let indices = table.indexes_containing(arg(a, 0));
                 indices.into_iter().map(|index| table.key_at(index)).collect()
             })
             .unwrap_or_default();
@@ -106,7 +106,7 @@ pub(super) const TABLE: Table = &[
         let ty = table.ty();
         let filtered = vm.new_table(ty, None);
         if let Value::Table(filtered) = &filtered {
-            for index in table.places_containing(arg(a, 0)) {
+            for index in table.indexes_containing(arg(a, 0)) {
                 filtered.insert(table.key_at(index), table.value_at(index), vm.m.now);
                 let attrs = table.attrs();
                 let read = attrs.and_then(|attrs| Some(attrs.expire?.0 == ExpireKind::Read));

@@ -307,7 +307,7 @@ pub fn save_stores(vm: &mut Vm<'_>) {
 /// Whether background work keeps the process alive.
 #[must_use]
 pub fn has_work(vm: &Vm<'_>) -> bool {
-    vm.m.whens.looks_up()
+    vm.m.whens.has_lookups()
 }
 
 /// Polls external sources; returns whether any was active.

@@ -325,7 +325,7 @@ pub(super) const TABLE: Table = &[
     ("set_login_state", no),
     ("get_contents_file", |vm, a| {
         vm.builtin_error_with("unknown connection id in get_contents_file()", arg(a, 0));
-        Ok(Value::File(crate::value::FileValue::closed("-", vm.m.now)))
+        Ok(Value::File(vm.m.out.standard_error(vm.m.now)))
     }),
     ("dump_rule_stats", dump_rule_stats),
     ("PacketAnalyzer::PPPoE::session_id", |_, _| Ok(Value::Count(0xffff_ffff))),

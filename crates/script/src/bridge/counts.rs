@@ -237,7 +237,7 @@ fn reassembler_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 fn timer_stats(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let [current, max] = vm.m.state.traffic.counts.timers;
     let own = vm.m.queue.timer_counts();
-    let values = [current + own.current, max + own.most, own.total].map(Value::Count);
+    let values = [current + own.current, max + own.peak, own.total].map(Value::Count);
     Ok(Value::Record(Record::new(vm.result_type(), values.into())))
 }
 

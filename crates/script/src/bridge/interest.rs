@@ -4,9 +4,12 @@ use gannet_event::{Interest, Type};
 
 use super::steering::{self, Reached};
 use super::{Source, counts, decide, natives, requests, stored_conns};
-use crate::ids::FuncId;
+use crate::ast::ExprKind;
+use crate::ids::{ExprId, FuncId};
+use crate::symbols::GlobalKind;
 use crate::types::Flavor;
 use crate::vm::Vm;
+use crate::walk;
 
 /// Events that the run itself raises.
 const RUN_EVENTS: [&str; 2] = ["zeek_init", "zeek_done"];
@@ -91,6 +94,34 @@ pub(super) fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
         None => vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0),
     };
     names.iter().any(is_called)
+}
+
+/// Whether scripts look up connections, whose records must then be up to date after each packet. Zeek's tunnel script only does so
+/// for connections of tunnels.
+pub(super) fn looks_connections_up(vm: &Vm<'_>) -> bool {
+    let Some(lookup) = vm.function_named("lookup_connection") else { return false };
+    let reached = reached(vm);
+    let may_run = |func| reached.is_none_or(|reached| reached.functions.contains(&func));
+    let is_lookup = |expr: ExprId| match vm.p.exprs[expr].kind {
+        ExprKind::Global(global) => {
+            matches!(vm.p.globals[global].kind, GlobalKind::Function(func) if func == lookup)
+        }
+        _ => false,
+    };
+    vm.p.bodies.iter().any(|(_, body)| {
+        if vm.p.name(body.module) == "Tunnel" || !body.func.is_none_or(may_run) {
+            return false;
+        }
+        let (mut open, mut tops, mut found) = (vec![body.stmt], Vec::new(), false);
+        while let Some(stmt) = open.pop() {
+            walk::substatements(vm.p, stmt, &mut open);
+            walk::stmt_expressions(vm.p, stmt, &mut tops);
+        }
+        for top in tops {
+            walk::expressions(vm.p, top, &mut |expr| found |= is_lookup(expr));
+        }
+        found
+    })
 }
 
 /// What scripts can reach; `None` if that cannot be determined.

@@ -31,6 +31,8 @@ pub(crate) struct Known {
     pub(crate) ip_proto: u8,
     /// Whether the analysis reports its state after each packet, because scripts may look it up again.
     pub(crate) is_watched: bool,
+    /// The capture ended, and the connection with it: it is known until the run ends, and has no analyzers any more.
+    pub(crate) is_over: bool,
 }
 
 /// What scripts requested for a connection; few connections have it.
@@ -75,6 +77,7 @@ impl Known {
             proto: state.proto,
             ip_proto: state.ip_proto,
             is_watched: false,
+            is_over: false,
         }
     }
 

@@ -42,6 +42,7 @@ mod conn_plan;
 mod counts;
 mod decide;
 mod event_route;
+mod file_analyzers;
 mod file_contents;
 mod interest;
 mod known;
@@ -186,7 +187,7 @@ pub fn run(
         first: 0.0,
         speed: speed as f64 / 1000.0,
     });
-    let follows_clock = machine.with(&mut program).time_goes_on();
+    let follows_clock = machine.with(&mut program).follows_wall_clock();
     let uses_wall_clock = is_live || !has_packets && follows_clock;
     let now = if uses_wall_clock { crate::vm::events::wall_clock() } else { 0.0 };
     machine.state.first_packet = now;
@@ -237,7 +238,7 @@ pub fn run(
         let runs_on = !has_packets && !stops() && keeps_running();
         let Some(mut run) = RUN.take() else { return 1 };
         for (path, error) in run.machine.state.traffic.dumps.finish() {
-            run.machine.out.has_failed(&path, error);
+            run.machine.out.add_failure(&path, error);
         }
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
@@ -340,6 +341,7 @@ impl Listener for Handlers {
         RUN.with_borrow_mut(|run| {
             let Some(run) = run else { return };
             to.append(&mut run.machine.state.traffic.commands);
+            run.machine.state.traffic.file_analyzers.change();
             if run.stop.is_some() || run.machine.stop_requested {
                 to.push(Command::Stop);
             }
@@ -419,6 +421,7 @@ impl Run {
         match route.kind {
             Kind::InputEnds => {
                 self.input_ended = true;
+                self.states.is_over = true;
                 vm.m.state.traffic.packet = None;
                 if vm.m.state.traffic.reads_capture {
                     let path = Value::string(&vm.m.state.traffic.capture);
@@ -501,6 +504,7 @@ impl Run {
         vm.queue_event_of(plan.func, args, uid, analyzer);
         if route.kind == Kind::FileBegins {
             // Handlers decide which further events the file raises.
+            self.states.forget(&mut vm.m.state.traffic);
             vm.drain()?;
             self.states.invalidate_current();
         }

@@ -79,6 +79,9 @@ pub(crate) const TABLE: Table = &[
     ("get_current_conn_bytes_threshold", |vm, a| threshold(vm, a, false)),
     ("get_current_conn_packets_threshold", |vm, a| threshold(vm, a, true)),
     ("get_current_conn_duration_threshold", |vm, a| {
+        if !has_sizes(vm, a) {
+            return Ok(Value::Interval(0.0));
+        }
         with_known(vm, a, |known, _| known.facts().map_or(0.0, |facts| facts.duration))
             .map(Value::Interval)
     }),
@@ -112,11 +115,15 @@ pub(crate) const TABLE: Table = &[
     ("Files::__add_analyzer", add_file_analyzer),
     ("Files::__remove_analyzer", |vm, a| {
         let analyzer = tag_name(vm, arg(a, 1));
-        if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(a, 0).str_bytes()) {
-            let fuid = *fuid;
-            vm.m.state.traffic.file_contents.remove(fuid, &analyzer);
-        }
-        send_file_command(vm, a, FileCommand::Remove(analyzer))
+        let traffic = &mut vm.m.state.traffic;
+        let Some((fuid, _)) = traffic.files.get(arg(a, 0).str_bytes()) else {
+            return Ok(Value::Bool(false));
+        };
+        let fuid = *fuid;
+        traffic.file_contents.remove(fuid, &analyzer);
+        let found = traffic.file_analyzers.remove(fuid, &analyzer, arg(a, 2));
+        send_file_command(vm, a, FileCommand::Remove(analyzer))?;
+        Ok(Value::Bool(found))
     }),
     ("Files::__stop", |vm, a| {
         let traffic = &mut vm.m.state.traffic;
@@ -349,7 +356,7 @@ pub(super) fn begin_status(
         states.connection(vm, ty, state)?;
         let key = states.store(vm, ty, state)?;
         let due = vm.m.now + interval;
-        vm.add_timer(due, crate::vm::events::Due::Status(state.uid, key));
+        vm.add_timer(due, crate::vm::events::TimerAction::Status(state.uid, key));
         let traffic = &mut vm.m.state.traffic;
         let found = traffic.conns.get_mut(&key).map(|known| (key.0, &mut **known));
         watch_known(&mut traffic.commands, found);
@@ -359,14 +366,14 @@ pub(super) fn begin_status(
 
 /// Raises `connection_status_update` of a connection that still exists.
 pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u32)) {
-    if vm.m.state.traffic.conns.get(&key).is_none_or(|known| known.uid != uid) {
+    if vm.m.state.traffic.conns.get(&key).is_none_or(|known| known.uid != uid || known.is_over) {
         return;
     }
     let Some(record) = super::state::record_of(vm, &key) else { return };
     vm.queue_named(STATUS, vec![Value::Record(record)]);
     let interval = vm.global_named("connection_status_update_interval").double();
     let due = vm.m.now + interval;
-    vm.add_timer(due, crate::vm::events::Due::Status(uid, key));
+    vm.add_timer(due, crate::vm::events::TimerAction::Status(uid, key));
 }
 
 /// Requests the state of a connection after each packet, once.
@@ -445,7 +452,8 @@ fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::Count(0));
     };
-    let found = known.analyzers.clone().into_iter().filter(|known| !known.is_disabled);
+    let is_over = known.is_over;
+    let found = known.analyzers.clone().into_iter().filter(|known| !known.is_disabled && !is_over);
     let found =
         found.filter(|known| tag_name(vm, &known.tag) == tag).map(|known| known.number).next();
     Ok(Value::Count(found.unwrap_or_default()))
@@ -458,7 +466,7 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
         return Ok(Value::Bool(false));
     };
-    match known.transport_analyzers {
+    match known.transport_analyzers.filter(|_| !known.is_over) {
         Some([transport, _]) if transport == aid => {
             let name = match known.proto {
                 Proto::Tcp => "TCP",
@@ -475,17 +483,18 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         _ => {}
     }
     let found = known.analyzers.iter().find(|known| known.number == aid);
-    if aid == 0 || found.is_some_and(|known| known.is_disabled) {
+    if aid == 0 || known.is_over || found.is_some_and(|known| known.is_disabled) {
         if complains {
             vm.builtin_error("connection does not have analyzer specified to disable");
         }
         return Ok(Value::Bool(false));
     }
     let tag = found.map(|known| known.tag.clone());
-    let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
     if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
         && !vm.p.functions[hook].bodies.is_empty()
     {
+        // Only its handlers bring the record up to date.
+        let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
         let asked = vm.call_func(hook, &[record, tag, Value::Count(aid)])?;
         if matches!(asked, Value::Bool(false)) {
             return Ok(Value::Bool(false));
@@ -609,7 +618,24 @@ fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Interval(before.unwrap_or(if proto == Proto::Unknown { 0.0 } else { default })))
 }
 
+/// Whether the sizes of a connection are counted; it is an error where they are not.
+fn has_sizes(vm: &mut Vm<'_>, args: &[Value]) -> bool {
+    let without = vm.m.state.traffic.without_sizes;
+    let Some(known) = known(vm, arg(args, 0)) else { return false };
+    let has = !known.is_over && !without;
+    if !has {
+        vm.report(
+            crate::diagnostics::Severity::Error,
+            "connection does not have ConnSize analyzer",
+        );
+    }
+    has
+}
+
 fn set_threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
+    if !has_sizes(vm, args) {
+        return Ok(Value::Bool(false));
+    }
     let (threshold, is_orig) = (arg(args, 1).count(), arg(args, 2).truth());
     send_command(vm, args, |known| {
         known.facts_mut().thresholds[threshold_index(packets, is_orig)] = threshold;
@@ -626,6 +652,9 @@ fn threshold_index(packets: bool, is_orig: bool) -> usize {
 }
 
 fn threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
+    if !has_sizes(vm, args) {
+        return Ok(Value::Count(0));
+    }
     let is_orig = arg(args, 1).truth();
     let at = threshold_index(packets, is_orig);
     with_known(vm, args, |known, _| known.facts().map_or(0, |facts| facts.thresholds[at]))
@@ -633,6 +662,9 @@ fn threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
 }
 
 fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    if !has_sizes(vm, args) {
+        return Ok(Value::Bool(false));
+    }
     let seconds = arg(args, 1).double();
     send_command(vm, args, |known| {
         known.facts_mut().duration = seconds;
@@ -841,6 +873,10 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         let events = super::plan::field_offsets(vm, record.ty(), ["chunk_event", "stream_event"]);
         let events = events.map(|offset| Some(record.get(offset?).func()?.func));
         vm.m.state.traffic.file_contents.add(fuid, &analyzer, events);
+    }
+    if let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes()) {
+        let fuid = *fuid;
+        vm.m.state.traffic.file_analyzers.add(fuid, &analyzer, arg(args, 2));
     }
     send_file_command(vm, args, FileCommand::Add { analyzer, path, limit, counts_gaps })
 }

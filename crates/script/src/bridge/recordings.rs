@@ -1,14 +1,15 @@
 //! Files to which scripts write the streams of connections.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use gannet_base::Uid;
+use gannet_base::{Proto, Uid};
 use gannet_event::{Command, ConnCommand, ConnState, Raised, Value as Head};
 
 use crate::bif::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::value::{FileValue, Value};
+use crate::value::Value;
 use crate::vm::Vm;
 
 type Result<T> = std::result::Result<T, Stop>;
@@ -30,6 +31,14 @@ impl Recordings {
     }
 }
 
+/// Error for a connection that has no streams.
+const NO_STREAM: &str = "analyzer type does not support writing to a contents file";
+
+/// Whether two values are the same file.
+fn is_same(a: &Value, b: &Value) -> bool {
+    matches!((a, b), (Value::File(a), Value::File(b)) if Rc::ptr_eq(a, b))
+}
+
 /// The sides that a `Direction` selects.
 fn sides(direction: &Value) -> [bool; 2] {
     let number = direction.count();
@@ -41,8 +50,8 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some(id) = super::natives::conn_id(vm, arg(args, 0)) else {
         return Ok(Value::Bool(false));
     };
-    let Some((uid, ip_proto)) =
-        vm.m.state.traffic.conns.get(&id).map(|known| (known.uid, known.ip_proto))
+    let Some((uid, ip_proto, proto)) =
+        vm.m.state.traffic.conns.get(&id).map(|known| (known.uid, known.ip_proto, known.proto))
     else {
         return Ok(Value::Bool(false));
     };
@@ -51,6 +60,10 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let is_open = matches!(&file, Value::File(file) if file.is_open());
     if !is_none && !is_open {
         vm.report(Severity::Error, format!("no such file \"{}\"", file.text()));
+        return Ok(Value::Bool(true));
+    }
+    if proto != Proto::Tcp {
+        vm.report(Severity::Error, NO_STREAM);
         return Ok(Value::Bool(true));
     }
     let traffic = &mut vm.m.state.traffic;
@@ -71,18 +84,29 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn file(vm: &mut Vm<'_>, args: &[Value]) -> Value {
     let known = super::natives::conn_id(vm, arg(args, 0));
     let traffic = &vm.m.state.traffic;
-    let uid = known.and_then(|id| traffic.conns.get(&id)).map(|known| known.uid);
-    let Some(uid) = uid else {
+    let known = known.and_then(|id| traffic.conns.get(&id));
+    let Some((uid, is_stream)) = known.map(|known| (known.uid, known.proto == Proto::Tcp)) else {
         vm.builtin_error_with("unknown connection id in get_contents_file()", arg(args, 0));
-        return Value::File(FileValue::closed("-", vm.m.now));
+        return Value::File(vm.m.out.standard_error(vm.m.now));
     };
     let files = traffic.recordings.0.get(&uid);
-    let selected = sides(arg(args, 1));
-    let found = files.into_iter().flatten().zip(selected).find(|(_, selected)| *selected);
-    match found {
-        Some((Some(file), _)) => file.clone(),
-        _ => Value::File(FileValue::closed("-", vm.m.now)),
+    let found = files.and_then(|files| match sides(arg(args, 1)) {
+        // A file for both sides exists only if both have the same.
+        [true, true] => files[0]
+            .as_ref()
+            .filter(|file| files[1].as_ref().is_some_and(|other| is_same(file, other))),
+        [true, false] => files[0].as_ref(),
+        [false, true] => files[1].as_ref(),
+        [false, false] => None,
+    });
+    if let Some(file) = found {
+        return file.clone();
     }
+    if !is_stream {
+        vm.report(Severity::Error, NO_STREAM);
+    }
+    vm.builtin_error("no contents file for given direction");
+    Value::File(vm.m.out.standard_error(vm.m.now))
 }
 
 /// Handles `gannet::stream_contents`: a chunk of a stream that scripts write to a file.
@@ -101,7 +125,7 @@ pub(super) fn write(vm: &mut Vm<'_>, event: &Raised<'_>) {
     let Some(state) = event.connection(conn) else { return };
     let Some(files) = vm.m.state.traffic.recordings.0.get(&state.uid) else { return };
     if let Some(Value::File(file)) = &files[usize::from(!is_orig)] {
-        let file = std::rc::Rc::clone(file);
+        let file = Rc::clone(file);
         if missing > 0 {
             let text = format!("\n<<gap {missing}>>\n");
             if vm.m.out.try_write_file(&file, text.as_bytes()).is_err() {

@@ -105,10 +105,16 @@ fn skip(vm: &mut Vm<'_>, args: &[Value], what: ConnCommand) -> Result<bool> {
 
 /// The next sequence number of a side; 0 if no such TCP connection exists.
 fn last_seq(vm: &mut Vm<'_>, args: &[Value], side: usize) -> Value {
-    let known = known(vm, args).filter(|known| known.proto == Proto::Tcp);
-    Value::Count(
-        known.and_then(|known| known.facts()?.seqs.get(side).copied()).map_or(0, u64::from),
-    )
+    let Some(known) = known(vm, args).filter(|known| known.proto == Proto::Tcp) else {
+        return Value::Count(0);
+    };
+    if known.is_over {
+        let text = "connection does not have TCP analyzer";
+        vm.report(Severity::Error, text);
+        return Value::Count(0);
+    }
+    let seq = known.facts().and_then(|facts| facts.seqs.get(side).copied());
+    Value::Count(seq.map_or(0, u64::from))
 }
 
 fn set_login_state(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {

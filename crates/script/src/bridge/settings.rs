@@ -20,6 +20,9 @@ pub(super) fn pass(vm: &mut Vm<'_>) {
     if vm.find_global("Weird::sampling_threshold").is_some() {
         crate::bif::pass_sampling(vm);
     }
+    if interest::looks_connections_up(vm) {
+        vm.m.state.traffic.commands.push(Command::WatchAll);
+    }
     let unchecked = packets::nets(&vm.global_named("ignore_checksums_nets"));
     if !unchecked.is_empty() {
         vm.m.state.traffic.commands.push(Command::Unchecked(unchecked));

@@ -145,6 +145,22 @@ impl Matching {
                     protocol: as_u8(protocol),
                 };
                 all.begin(&mut matched.conn, is_orig, Some(&headers), &mut host);
+                // Analyzers that it starts read its data, which comes next.
+                if state.proto == Proto::Udp {
+                    let stop = host.stop;
+                    self.queue_events(vm);
+                    self.conns.insert(state.uid, matched);
+                    return stop.map_or(Ok(true), Err);
+                }
+                // Without data, analyzers have nothing to read before the events that follow.
+                if matched.data.is_empty() {
+                    let stop = host.stop;
+                    while !self.effects.is_empty() {
+                        self.flush(vm, state, &mut matched);
+                    }
+                    self.conns.insert(state.uid, matched);
+                    return stop.map_or(Ok(true), Err);
+                }
             }
             ("data", [.., contents]) => {
                 let contents = bytes(contents);
@@ -276,6 +292,15 @@ impl Matching {
             stop.map_or(Ok(()), Err)?;
         }
         Ok(())
+    }
+
+    /// Queues events, up to the first analyzer to start.
+    fn queue_events(&mut self, vm: &mut Vm<'_>) {
+        while let Some(Effect::Event(..)) = self.effects.front() {
+            if let Some(Effect::Event(func, args)) = self.effects.pop_front() {
+                vm.queue_event(func, args);
+            }
+        }
     }
 
     /// Queues events and requests analyzers, up to and including the first analyzer.

@@ -26,13 +26,15 @@ pub(super) struct States {
     file_plan: Option<FilePlan>,
     /// Connections and files whose records are dropped at the end of this drain.
     removed: Vec<Removed>,
+    /// Set when the capture has ended: as in Zeek, connections that end later are stored until the end of the run.
+    pub(super) is_over: bool,
     /// Version of events and, by connection index, the records that are current for this version.
     current: (u64, Vec<Option<Rc<Record>>>),
 }
 
 enum Removed {
-    /// With its endpoints, and those before originator and responder were exchanged.
-    Connection(Uid, Key, Option<Key>),
+    /// With its endpoints, those before originator and responder were exchanged, and whether a timer of its own ends it.
+    Connection(Uid, Key, Option<Key>, bool),
     File(Uid),
 }
 
@@ -132,10 +134,12 @@ impl States {
             "connection_state_remove" => {
                 if let Some(state) = first_connection(event) {
                     let key = key(traffic, state);
+                    let flipped_key = flipped_key(&key, state);
                     self.removed.push(Removed::Connection(
                         state.uid,
                         key,
-                        flipped_key(&key, state),
+                        flipped_key,
+                        has_timer(state),
                     ));
                 }
             }
@@ -153,18 +157,24 @@ impl States {
         self.invalidate_current();
         for removed in self.removed.drain(..) {
             match removed {
-                Removed::Connection(uid, id, flipped_key) => {
+                Removed::Connection(uid, id, flipped_key, has_timer) => {
                     self.displaced.remove(&uid);
                     traffic.recordings.forget(uid);
                     // A later connection may have the same addresses and ports.
                     for id in [Some(id), flipped_key].into_iter().flatten() {
-                        if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
+                        if self.is_over && !has_timer {
+                            let known = traffic.conns.get_mut(&id);
+                            if let Some(known) = known.filter(|known| known.uid == uid) {
+                                known.is_over = true;
+                            }
+                        } else if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
                             traffic.conns.remove(&id);
                         }
                     }
                 }
                 Removed::File(uid) => {
                     traffic.file_contents.forget(uid);
+                    traffic.file_analyzers.forget(uid);
                     let name = self.files.remove(&uid).and_then(|record| {
                         let offset = self.file_plan.as_ref()?.offsets[0]?;
                         Some(record.get(offset))
@@ -428,6 +438,22 @@ impl States {
         };
         plan.refresh(vm, &record, state)?;
         Ok(Value::Record(record))
+    }
+}
+
+/// Whether a connection that ends with the capture is ended by a timer of its own, which Zeek fires at the end: DNS,
+/// connection attempts and reset connections.
+fn has_timer(state: &ConnState) -> bool {
+    const DNS: [u16; 4] = [53, 137, 5353, 5355];
+    /// Zeek's numbers of endpoint states.
+    const INACTIVE: u8 = 0;
+    const SYN_SENT: u8 = 1;
+    const RESET: u8 = 6;
+    let states = [0, 1].map(|side: usize| state.ends[side].state);
+    match state.proto {
+        Proto::Udp => DNS.contains(&state.id.resp_p) || DNS.contains(&state.id.orig_p),
+        Proto::Tcp => states == [SYN_SENT, INACTIVE] || states.contains(&RESET),
+        _ => false,
     }
 }
 

@@ -259,7 +259,7 @@ impl Cache {
                 Some(position)
             }
             _ => {
-                machine.forget_state();
+                machine.discard_state();
                 None
             }
         }
@@ -393,7 +393,7 @@ fn still_hold(program: &mut Program, machine: &mut Machine, conditions: &Conditi
         matches!(result, Ok(Constant::Literal(found)) if found == *literal)
     });
     // Discard the code that the evaluation compiled.
-    machine.forget_code();
+    machine.discard_code();
     holds
 }
 

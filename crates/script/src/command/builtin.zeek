@@ -1,5 +1,5 @@
-# What a script may use without Zeek's scripts: types, events and functions that gannet has built in and that need
-# nothing but the language. `gannet zeek -b` reads this where it finds no scripts of Zeek. Those declare the same and more.
+# Declarations for scripts that run without Zeek's scripts: built-in types, events and functions that need only the
+# language. `gannet zeek -b` parses this file if it finds no scripts of Zeek, which declare the same and more.
 
 type any_vec: vector of any;
 type index_vec: vector of count;
@@ -17,7 +17,7 @@ type entropy_test_result: record {
 	serial_correlation: double;
 };
 
-# How an element of a table changed, for functions of &on_change.
+# The kind of change of a table element, for &on_change functions.
 type TableChange: enum {
 	TABLE_ELEMENT_NEW,
 	TABLE_ELEMENT_CHANGED,
@@ -25,7 +25,7 @@ type TableChange: enum {
 	TABLE_ELEMENT_EXPIRED,
 };
 
-# The run begins, and ends.
+# The begin and the end of a run.
 global zeek_init: event();
 global zeek_done: event();
 
@@ -270,7 +270,7 @@ global bloomfilter_intersect: function(bf1: opaque of bloomfilter, bf2: opaque o
 global bloomfilter_lookup: function(bf: opaque of bloomfilter, x: any): count;
 global bloomfilter_merge: function(bf1: opaque of bloomfilter, bf2: opaque of bloomfilter): opaque of bloomfilter;
 
-# Estimates of how many different values were added (HyperLogLog).
+# Estimates of the number of distinct values (HyperLogLog).
 global hll_cardinality_add: function(handle: opaque of cardinality, elem: any): bool;
 global hll_cardinality_copy: function(handle: opaque of cardinality): opaque of cardinality;
 global hll_cardinality_estimate: function(handle: opaque of cardinality): double;

@@ -1,12 +1,12 @@
-//! Scripts and captures among the arguments.
+//! Distinguishes scripts, captures and signature files among the arguments.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// What captures begin with: pcap in both byte orders and precisions, pcapng, and what they are compressed with (gzip, zstd,
-/// xz, LZ4). No script begins so.
-const CAPTURES: [[u8; 4]; 8] = [
+/// Magic numbers of captures: pcap in both byte orders and precisions, pcapng, and compressed files (zstd, xz, LZ4). No script
+/// begins with them.
+const CAPTURE_MAGIC: [[u8; 4]; 8] = [
     [0xa1, 0xb2, 0xc3, 0xd4],
     [0xd4, 0xc3, 0xb2, 0xa1],
     [0xa1, 0xb2, 0x3c, 0x4d],
@@ -19,13 +19,13 @@ const CAPTURES: [[u8; 4]; 8] = [
 
 /// Whether a file is a capture and not a script, by its first four bytes.
 pub(super) fn is_capture(file: &Path) -> bool {
-    // What a pipe delivers can be read only once.
+    // A pipe can be read only once.
     if !file.is_file() {
         return false;
     }
     let mut magic = [0; 4];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && (CAPTURES.contains(&magic) || magic.starts_with(&[0x1f, 0x8b]))
+    read.is_ok() && (CAPTURE_MAGIC.contains(&magic) || magic.starts_with(&[0x1f, 0x8b]))
 }
 
 /// Whether a file has signatures and not scripts, by its name.
@@ -33,7 +33,7 @@ pub(super) fn has_signatures(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "sig") && file.is_file()
 }
 
-/// Whether an argument names a script where it may name a capture as well: by its name; or since there is no such file and
+/// Whether an argument that may be a script or a capture is a script: by its name; or because no such file exists and
 /// another argument names the capture (`is_read`), as in `-r trace.pcap local`.
 #[must_use]
 pub fn is_script(path: &Path, is_read: bool) -> bool {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_come_before_names() {
+    fn contents_take_precedence_over_names() {
         let folder = std::env::temp_dir().join(format!("gannet-files-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let file = |name: &str, bytes: &[u8]| {
@@ -58,8 +58,8 @@ mod tests {
         let packed = [0x1f, 0x8b, 8, 0];
         let all = [
             (file("a.zeek", b"print 1;"), false, true),
-            (file("b.zeek", &CAPTURES[1]), true, false),
-            (file("c.pcap", &CAPTURES[4]), true, false),
+            (file("b.zeek", &CAPTURE_MAGIC[1]), true, false),
+            (file("c.pcap", &CAPTURE_MAGIC[4]), true, false),
             (file("d.pcap.gz", &packed), true, false),
             (file("e.sig", b"signature x { }"), false, false),
             (file("short", b"x"), false, false),

@@ -1,6 +1,6 @@
-//! What `-h` prints.
+//! The help text of `-h`.
 
-/// The options, in words of their own; names and meanings are Zeek's.
+/// The help text. Names and meanings of the options are Zeek's.
 pub(super) const HELP: &str = "\
 Run Zeek scripts, over a capture or alone
 
@@ -26,15 +26,15 @@ Scripts:
   -p, --prefix PREFIX       load scripts of this prefix as well
   NAME=VALUE                set an option of a script, like LogAscii::use_json=T
   --zeek-scripts DIR        the folder of Zeek's scripts
-  --spicy                   scripts of protocols that Zeek reads with Spicy run, too: LDAP, PostgreSQL,
+  --spicy                   also run scripts of protocols that Zeek parses with Spicy: LDAP, PostgreSQL,
                             QUIC and Redis
   --script-budget TIME[,BYTES]
                             end handlers that run longer, or that take more memory: 500ms,100M
-  --max-string BYTES        a longer string is an error of the script: 256M unless given
-  --max-open-logs N         beyond, logs whose latest row is longest ago are closed until their next row:
-                            512 unless given
+  --max-string BYTES        the maximum length of a string; a longer one is a script error (default 256M)
+  --max-open-logs N         the maximum number of open logs; beyond it, the least recently written ones
+                            are closed until their next row (default 512)
   --threads N               analyze in N threads; scripts run in one of them, in the order of packets
-  --verbose                 say how many threads analyze, and why there is one only
+  --verbose                 report the number of analysis threads, and the reason if there is only one
   --sandbox                 scripts start no programs and touch no files but logs
   --no-script-cache         parse Zeek's own scripts even if they were parsed before
   --no-unused-warnings      no warnings about variables and functions that are not used

@@ -1,4 +1,4 @@
-//! What options print instead of running scripts: identifiers (`-I`) and analyzers (`-N`, `-NN`).
+//! Output of the options that print lists and run no scripts: identifiers (`-I`) and analyzers (`-N`, `-NN`).
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use crate::types::Type;
 use crate::value::describe::{Form, describe as describe_value};
 use crate::vm::Vm;
 
-/// Enums of what analyses the traffic, reads and writes, with the word for each value.
+/// Enums of analyzers, readers and writers, with the word that the list shows for each.
 const COMPONENTS: &[(&str, &str)] = &[
     ("Analyzer::Tag", "Analyzer"),
     ("PacketAnalyzer::Tag", "Packet Analyzer"),
@@ -18,7 +18,7 @@ const COMPONENTS: &[(&str, &str)] = &[
     ("Log::Writer", "Writer"),
 ];
 
-/// An identifier as `-I` prints it; `None` where there is none of this name.
+/// An identifier as `-I` prints it; `None` if the name does not exist.
 pub(super) fn identifier(vm: &mut Vm<'_>, name: &str) -> Option<Vec<u8>> {
     let id = vm.find_global(name)?;
     let value = vm.global(id);
@@ -36,7 +36,7 @@ pub(super) fn identifier(vm: &mut Vm<'_>, name: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The analyzers, readers and writers: their number, or with `all` each of them.
+/// The text of `-N`, or with `all` that of `-NN`, which lists all analyzers, readers and writers.
 pub(super) fn components(program: &Program, all: bool) -> String {
     let mut text = "gannet - analyzers, readers and writers (built-in)\n".to_owned();
     if !all {
@@ -56,7 +56,7 @@ pub(super) fn components(program: &Program, all: bool) -> String {
     text
 }
 
-/// Writes to standard output; that it is closed is no error.
+/// Writes to standard output and ignores errors, such as a closed pipe.
 pub(super) fn print(text: &[u8]) {
     let _ = std::io::stdout().write_all(text);
 }

@@ -1,4 +1,4 @@
-//! The command `zeek`: Zeek's options, search path and order of files.
+//! The command `gannet zeek`: Zeek's options, search path and load order of files.
 
 mod files;
 mod help;
@@ -34,30 +34,30 @@ use crate::value::Value;
 use crate::vm::Machine;
 use crate::vm::budget::resident;
 
-/// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
-const STACK: usize = 1 << 30;
+/// Stack size in bytes of the thread that parses and runs scripts. Limits on nested constructs keep recursion within it.
+const STACK_SIZE: usize = 1 << 30;
 
 /// The name of [`BUILT_IN`] in messages.
 pub(crate) const BUILT_IN_NAME: &str = "<built-in>";
 
-/// Declarations for scripts that run without Zeek's own.
+/// Declarations for runs without Zeek's own scripts.
 const BUILT_IN: &[u8] = include_bytes!("builtin.zeek");
 
-/// Declarations that only some builds of Zeek have.
-const OF_ZEROMQ: &[u8] = include_bytes!("zeromq.zeek");
+/// Declarations of Zeek's ZeroMQ plugin, which only some builds of Zeek have.
+const ZEROMQ: &[u8] = include_bytes!("zeromq.zeek");
 
-/// Runs the command with the arguments behind its name.
+/// Runs the command with the arguments after its name.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
     main_with(args, None)
 }
 
-/// The same; captures (`-r`) and interfaces (`-i`) are read by `source`.
+/// Like [`main`]; `source` reads captures (`-r`) and interfaces (`-i`).
 #[must_use]
 pub fn main_with(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> ExitCode {
     let thread = std::thread::Builder::new()
         .name("zeek".to_owned())
-        .stack_size(STACK)
+        .stack_size(STACK_SIZE)
         .spawn(move || run(args, source));
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => ExitCode::from(status),
@@ -107,7 +107,7 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         error_line(&format!("fatal error: {file} has signatures: -s {file} loads them"));
         return 1;
     }
-    if let Some(folder) = unbuilt(&search_path(&options)) {
+    if let Some(folder) = missing_generated_scripts(&search_path(&options)) {
         error_line(&format!(
             "fatal error: {folder}/base/bif is missing: Zeek's build makes it, and an installation of Zeek has it in \
              share/zeek; ZEEKPATH or --zeek-scripts DIR names that folder",
@@ -118,10 +118,7 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         let is_missing = |file: &&String| file.ends_with(".zeek") && !Path::new(file).exists();
         error_line(&match options.files.iter().find(is_missing) {
             Some(file) => format!("fatal error: can't find {file}"),
-            None => "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of \
-                     an installation of Zeek; with -b, scripts that need only the language run without; a capture filter \
-                     follows -f"
-                .to_owned(),
+            None => without_scripts(&options),
         });
         return 1;
     }
@@ -132,7 +129,20 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     exit
 }
 
-/// A plugin that is to be activated, by the command line or `ZEEK_PLUGIN_ACTIVATE`, and is none of those that Zeek has built in.
+/// The message if Zeek's scripts are not found.
+fn without_scripts(options: &Options) -> String {
+    let filter = match options.files.iter().find(|file| !Path::new(file).exists()) {
+        Some(word) => format!("; where '{word}' begins a capture filter, -f comes before it"),
+        None => String::new(),
+    };
+    format!(
+        "fatal error: can't find Zeek's scripts: ZEEKPATH or --zeek-scripts DIR names their folder, share/zeek of an \
+         installation of Zeek; with -b, scripts that need only the language run without, and gannet analyze writes \
+         Zeek's logs without{filter}"
+    )
+}
+
+/// A plugin that the command line or `ZEEK_PLUGIN_ACTIVATE` requests and that is not built into Zeek.
 fn missing_plugin(options: &Options) -> Option<String> {
     let variable = std::env::var("ZEEK_PLUGIN_ACTIVATE").unwrap_or_default();
     let names = options.activated.iter().map(String::as_str).chain(variable.split(','));
@@ -140,8 +150,8 @@ fn missing_plugin(options: &Options) -> Option<String> {
     names.find(|name| !name.starts_with("Zeek::")).map(str::to_owned)
 }
 
-/// The folder with Zeek's own scripts, where those that Zeek's build makes are in no folder.
-fn unbuilt(search_path: &[String]) -> Option<&String> {
+/// The folder with Zeek's own scripts, if the scripts that Zeek's build generates are missing.
+fn missing_generated_scripts(search_path: &[String]) -> Option<&String> {
     let has = |folder: &&String, name: &str| Path::new(folder).join(name).exists();
     let all = || search_path.iter();
     let sources = all().find(|folder| has(folder, "base/init-bare.zeek"))?;
@@ -160,7 +170,7 @@ fn write_status(file: Option<&str>, state: &str, why: &str) {
     }
 }
 
-/// Time and memory of a run (`-Q`), in Zeek's form; memory that was asked for and not used is not counted.
+/// Time and resident memory of a run (`-Q`), in Zeek's form.
 struct Timing {
     start: Instant,
     ready: Option<(Duration, u64)>,
@@ -173,7 +183,7 @@ impl Timing {
         Self { start: Instant::now(), ready: None }
     }
 
-    /// The scripts begin to run.
+    /// Reports the initialization; the scripts begin to run.
     fn ready(&mut self) {
         let (time, memory) = (self.start.elapsed(), resident());
         error_line(&format!("# initialization {:.6}", time.as_secs_f64()));
@@ -181,7 +191,7 @@ impl Timing {
         self.ready = Some((time, memory));
     }
 
-    /// The run ended.
+    /// Reports the whole run.
     fn end(&self) {
         let Some((ready, before)) = self.ready else { return };
         let (time, memory) = (self.start.elapsed(), resident());
@@ -200,7 +210,7 @@ fn run_scripts(
     let mut timing = options.timing.then(Timing::start);
     let rich = options.rich.then(RichRenderer::default);
     let diagnostics = rich.as_ref().map_or_else(standard_error, RichRenderer::diagnostics);
-    // The process ends with the program: its 100,000 items need not be freed one by one.
+    // The process ends with the program, so its 100,000 items need not be freed one by one.
     let mut program = ManuallyDrop::new(Program { diagnostics, ..Program::default() });
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
@@ -214,7 +224,7 @@ fn run_scripts(
     }
     let mut profile_failed = Rc::default();
     if let Some(file) = &options.profile {
-        // A run whose profile cannot be written need not begin.
+        // A run whose profile cannot be written does not begin.
         if !file.is_empty()
             && let Err(error) = File::create(file)
         {
@@ -239,13 +249,13 @@ fn run_scripts(
         error_line(&format!("invalid ZEEK_PROFILER_FILE line: {line}"));
     });
     program.conditionals = engine.coverage.is_some().then(Vec::new);
-    // What is cached was read without Spicy's enums, and without the results of its conditions.
+    // The cache is for programs without Spicy's enums and without the conditions that coverage records.
     let mut cache = Cache::new(options, &search_path(options))
         .filter(|_| !options.spicy && engine.coverage.is_none());
     match seeds(&mut program, options) {
         Ok(Some(seeds)) => {
             engine.seed(&seeds);
-            // The order of tables follows from the seeds.
+            // The order of tables depends on the seeds.
             cache = None;
         }
         Ok(None) => {}
@@ -277,7 +287,7 @@ fn run_scripts(
         Ok(()) if options.lists() => list(&mut program, &mut engine, options),
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
-            // Machine code does not look at clocks.
+            // Machine code does not check budgets.
             let interpreted = crate::jit::Engine::Interp;
             let kind = if options.budget.is_some() { interpreted } else { options.engine };
             if let Err(text) = engine.set_engine(kind) {
@@ -343,7 +353,7 @@ fn run_scripts(
     }
 }
 
-/// Prints what options list; returns the exit status.
+/// Prints the lists that `-N` and `-I` request. Returns the exit status.
 fn list(program: &mut Program, engine: &mut Machine, options: &Options) -> u8 {
     if options.plugins > 0 {
         listing::print(listing::components(program, options.plugins > 1).as_bytes());
@@ -360,10 +370,10 @@ fn list(program: &mut Program, engine: &mut Machine, options: &Options) -> u8 {
     0
 }
 
-/// The seeds that the options, `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` name; `-H` saves them.
+/// The seeds from the options, `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES`. Saves them if `-H` is given.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Returns a message if the seeds cannot be read or written.
 fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = options.load_seeds.clone().or_else(|| variable("ZEEK_SEED_FILE"));
@@ -386,7 +396,7 @@ fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, Stri
             let seeds = Seeds::parse(values.as_bytes());
             Some(seeds.ok_or_else(|| "Could not load seeds from string".to_owned())?)
         }
-        // A run has seeds only on request: those of a file that a later run reads are zero.
+        // A run has fixed seeds only on request. `-H` alone saves, and uses, seeds of zero.
         (None, None) => {
             (options.deterministic || options.save_seeds.is_some()).then(Seeds::default)
         }
@@ -400,7 +410,7 @@ fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, Stri
     Ok(seeds)
 }
 
-/// Diagnostics that go to standard error, line by line, in Zeek's form.
+/// Diagnostics that are written to standard error, a line each, in Zeek's form.
 #[must_use]
 pub fn standard_error() -> Diagnostics {
     let now = Rc::new(Cell::new(0.0));
@@ -420,7 +430,7 @@ pub fn standard_error() -> Diagnostics {
 /// Parses the inputs of the options into `program`.
 ///
 /// # Errors
-/// The exit status where it must not be run.
+/// Returns the exit status if the program must not run.
 pub fn parse(
     program: &mut Program,
     engine: &mut dyn Evaluate,
@@ -433,10 +443,10 @@ pub fn parse(
     run_parser(parser, inputs, options)
 }
 
-/// The same; Zeek's own scripts come from the cache where they were parsed before.
+/// Like [`parse`]; Zeek's own scripts come from the cache if they were parsed before.
 ///
 /// # Errors
-/// The exit status where the program must not be run.
+/// Returns the exit status if the program must not run.
 pub fn parse_with(
     program: &mut Program,
     machine: &mut Machine,
@@ -473,7 +483,7 @@ pub(crate) fn parse_in(
     run_parser(parser, inputs, options)
 }
 
-/// Declares what exists before the first script.
+/// Declares the components, prefixes and flags that exist before the first script.
 fn declare(program: &mut Program, options: &Options) {
     program.has_spicy = options.spicy;
     crate::components::declare(program);
@@ -490,10 +500,10 @@ fn declare(program: &mut Program, options: &Options) {
 
 fn run_parser(mut parser: Parser<'_>, inputs: Vec<Input>, options: &Options) -> Result<(), u8> {
     parser.warn_unused = !options.parse_only && !options.no_unused_warnings;
-    let asked = std::env::var("ZEEK_USAGE_ISSUES").is_ok_and(|value| value.parse() != Ok(0));
-    parser.warn_usage = options.usage > 0 || asked;
-    // A check of scripts that do not run (`-a`) is asked for twice.
-    parser.warn_unread = options.usage > u32::from(options.parse_only) || asked;
+    let is_requested = std::env::var("ZEEK_USAGE_ISSUES").is_ok_and(|value| value.parse() != Ok(0));
+    parser.warn_usage = options.usage > 0 || is_requested;
+    // With `-a`, `-u` must be given twice for these warnings.
+    parser.warn_unread = options.usage > u32::from(options.parse_only) || is_requested;
     parser.stops_at_errors = true;
     let result = parser.run(inputs);
     let program = parser.program;
@@ -520,7 +530,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         inputs.push(Input::OptionalFile("builtin-plugins/__load__.zeek".to_owned()));
         inputs.push(Input::OptionalFile("builtin-plugins/__preload__.zeek".to_owned()));
         inputs.push(Input::Checkpoint);
-        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: OF_ZEROMQ.to_vec() });
+        inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: ZEROMQ.to_vec() });
     } else {
         inputs.push(Input::Text { name: BUILT_IN_NAME.to_owned(), code: BUILT_IN.to_vec() });
     }
@@ -528,7 +538,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         inputs.push(file("base/frameworks/packet-filter"));
     }
     inputs.extend(options.files.iter().map(|name| file(name)));
-    let nothing = options.files.is_empty()
+    let has_no_input = options.files.is_empty()
         && options.exec.is_none()
         && options.redefs.is_empty()
         && options.capture.is_none()
@@ -536,7 +546,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
         && !options.lists()
         && options.signatures.is_empty()
         && options.activated.is_empty();
-    if nothing {
+    if has_no_input {
         inputs.push(file("-"));
     }
     inputs.extend(options.signatures.iter().map(|name| Input::Signatures(name.clone())));
@@ -564,7 +574,7 @@ pub fn has_scripts(search_path: &[String]) -> bool {
     search_path.iter().any(holds)
 }
 
-/// Where scripts are searched: `ZEEKPATH`, or the folder of `--zeek-scripts`.
+/// The search path of scripts: the folder of `--zeek-scripts`, else `ZEEKPATH`.
 #[must_use]
 pub fn search_path(options: &Options) -> Vec<String> {
     if let Some(folder) = &options.scripts {
@@ -593,7 +603,7 @@ pub fn search_path(options: &Options) -> Vec<String> {
     }
 }
 
-/// Collects diagnostics instead of printing them.
+/// Diagnostics that are collected instead of printed.
 #[must_use]
 pub fn collected() -> (Diagnostics, Rc<RefCell<Vec<Diagnostic>>>) {
     let all = Rc::new(RefCell::new(Vec::new()));
@@ -604,7 +614,7 @@ pub fn collected() -> (Diagnostics, Rc<RefCell<Vec<Diagnostic>>>) {
     )
 }
 
-/// Prints to standard output; a reader that went away wants no more. Returns the exit status.
+/// Prints to standard output; a closed pipe is no error. Returns the exit status.
 fn print(text: &str) -> u8 {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -620,7 +630,7 @@ fn error_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Reports that reading ended for good.
+/// Reports a fatal error.
 pub fn fatal(program: &mut Program, text: &str) {
     program.report(Severity::Fatal, Span::NOWHERE, text);
 }
@@ -631,7 +641,7 @@ mod tests {
     use crate::bif::Natives;
 
     #[test]
-    fn every_function_that_is_declared_without_scripts_is_built_in() {
+    fn every_built_in_declaration_has_a_native_function() {
         let mut program = Program::default();
         let mut machine = Machine::new();
         let input = Input::Text { name: "<built-in>".to_owned(), code: BUILT_IN.to_vec() };

@@ -12,35 +12,35 @@ pub struct Options {
     pub parse_only: bool,
     /// `-b`: load only the named scripts.
     pub bare: bool,
-    /// `-C`: checksums are not verified.
+    /// `-C`: do not verify checksums.
     pub ignore_checksums: bool,
-    /// `--spicy`: scripts see the analyzers that Zeek has with Spicy.
+    /// `--spicy`: run scripts of the analyzers that Zeek builds with Spicy.
     pub spicy: bool,
     /// `-D`: seeds are zero.
     pub deterministic: bool,
-    /// `-e`: code that is read last.
+    /// `-e`: code that is parsed after all scripts.
     pub exec: Option<String>,
     /// `-f`: the capture filter.
     pub filter: Option<String>,
     /// `-G`: the seed file.
     pub load_seeds: Option<String>,
-    /// `-H`: where seeds are saved.
+    /// `-H`: the file in which the seeds are saved.
     pub save_seeds: Option<String>,
     /// `-h`.
     pub help: bool,
     /// `-i`: the interface.
     pub interface: Option<String>,
-    /// `-I`: identifiers that are printed.
+    /// `-I`: identifiers to print.
     pub print_ids: Vec<String>,
-    /// `-p`: prefixes.
+    /// `-p`: prefixes of additional scripts.
     pub prefixes: Vec<String>,
     /// `-r`: the capture.
     pub capture: Option<String>,
     /// `-s`: signature files.
     pub signatures: Vec<String>,
-    /// `-T`: tests of headers in a row down to which signatures have automata of their own.
+    /// `-T`: depth in the tree of header tests down to which each node has its own automaton for signatures.
     pub level: Option<usize>,
-    /// `-u`: how often.
+    /// `-u`: number of times it is given.
     pub usage: u32,
     /// `--no-unused-warnings`.
     pub no_unused_warnings: bool,
@@ -48,31 +48,31 @@ pub struct Options {
     pub version: bool,
     /// `-V`.
     pub build_info: bool,
-    /// `-N`: how often.
+    /// `-N`: number of times it is given.
     pub plugins: u32,
-    /// `-w`: where packets are written.
+    /// `-w`: the capture to which packets are written.
     pub write: Option<String>,
-    /// `-E`: where the trace of events is written.
+    /// `-E`: the file of the event trace.
     pub event_trace: Option<String>,
-    /// `-U`: where the state of the process is written.
+    /// `-U`: the file to which the state of the process is written.
     pub status_file: Option<String>,
     /// `-O help`.
     pub optimization_help: bool,
     /// Whether `-O` names an optimization.
     pub optimizes: bool,
-    /// The option that says which scripts to optimize, if one was given.
+    /// `--optimize-files` or `--optimize-funcs`, if one was given.
     pub optimizes_only: Option<&'static str>,
     /// `-B help`.
     pub debug_help: bool,
-    /// `-Q`: time and memory are reported.
+    /// `-Q`: report time and memory at the end.
     pub timing: bool,
-    /// `--pseudo-realtime`: how many times faster than they were captured packets come, in thousandths.
+    /// `--pseudo-realtime`: the replay speed relative to the capture's timestamps, in thousandths.
     pub pseudo_realtime: Option<u64>,
     /// `--profile-scripts`: the profile's file, empty for standard error.
     pub profile: Option<String>,
     /// `--profile-script-call-stacks`: the profile has Zeek's form, with stacks of calls.
     pub profile_stacks: bool,
-    /// `--sandbox`: scripts start no processes and touch no files outside of logs.
+    /// `--sandbox`: scripts start no processes and change no files other than logs.
     pub sandbox: bool,
     /// `--script-budget`.
     pub budget: Option<crate::vm::budget::Budget>,
@@ -86,26 +86,26 @@ pub struct Options {
     pub scripts: Option<String>,
     /// `--engine`.
     pub engine: Engine,
-    /// `--threads`: how many analyze; 0 and 1: that of the scripts.
+    /// `--threads`: number of analysis threads; with 0 and 1 the thread of the scripts analyzes.
     pub threads: usize,
-    /// `--verbose`: says how many threads analyze, and why.
+    /// `--verbose`: reports the number of analysis threads, and its reason.
     pub verbose: bool,
-    /// `--no-script-cache`: all scripts are read and parsed.
+    /// `--no-script-cache`: parse all scripts instead of loading Zeek's own from the cache.
     pub no_script_cache: bool,
-    /// Files.
+    /// Scripts to load.
     pub files: Vec<String>,
-    /// `name=value`.
+    /// `name=value`: variables to set.
     pub redefs: Vec<(String, String)>,
-    /// `Plugin::Name`.
+    /// `Plugin::Name`: plugins to activate.
     pub activated: Vec<String>,
-    /// Arguments behind `--`.
+    /// Arguments of the script, after `--` and the script.
     pub script_args: Vec<String>,
 }
 
-/// How options that take a value are named.
-const WITH_VALUE: &str = "0BceEfGHiIopOrstTUwX";
+/// The letters of options that take a value.
+const LETTERS_WITH_VALUE: &str = "0BceEfGHiIopOrstTUwX";
 
-/// All long names. One may be shortened as long as no other begins like it.
+/// All long names. An unambiguous prefix is accepted for each.
 const NAMES: &[&str] = &[
     "bare-mode",
     "build-info",
@@ -164,7 +164,7 @@ const NAMES: &[&str] = &[
     "zeekygen",
 ];
 
-/// Long options with a value of their own.
+/// Long options without a letter that require a value.
 const LONG_WITH_VALUE: &[&str] = &[
     "diagnostics",
     "zeek-scripts",
@@ -177,13 +177,13 @@ const LONG_WITH_VALUE: &[&str] = &[
     "no-optimize-funcs",
 ];
 
-/// Long options with a value that may be left out.
-const LONG_WITH_OPTION: &[&str] = &["profile-scripts", "pseudo-realtime"];
+/// Long options without a letter that take an optional value.
+const LONG_WITH_OPTIONAL_VALUE: &[&str] = &["profile-scripts", "pseudo-realtime"];
 
-/// The whole name of a long option.
+/// The full name of a long option.
 ///
 /// # Errors
-/// No option begins like this, or several do.
+/// Returns a message if no option or several options begin with `name`.
 fn full_name(name: &str) -> Result<&'static str, String> {
     if let Some(exact) = NAMES.iter().find(|other| **other == name) {
         return Ok(exact);
@@ -197,29 +197,29 @@ fn full_name(name: &str) -> Result<&'static str, String> {
 }
 
 impl Options {
-    /// Whether the options ask for a list, and scripts do not run.
+    /// Whether the options request a list, so that scripts do not run.
     pub(super) fn lists(&self) -> bool {
         !self.print_ids.is_empty() || self.plugins > 0
     }
 
-    /// Parses the arguments behind the program's name.
+    /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// The error, in a line.
+    /// Returns a message of one line.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self::default();
-        // Names of files are text for scripts.
+        // Scripts receive file names as text, so arguments must be UTF-8.
         let refused = |arg: OsString| format!("argument {}: not UTF-8", arg.display());
         let args = args.into_iter().map(|arg| arg.into_string().map_err(refused));
         let mut args = args.collect::<Result<Vec<_>, _>>()?.into_iter().peekable();
-        // The first line of a script (`#!/usr/bin/zeek -b --`) comes as one argument.
+        // The options in the first line of a script (`#!/usr/bin/zeek -b --`) arrive as one argument.
         let line = args.next_if(|arg| arg.starts_with('-') && arg.ends_with(" --"));
         let line = line.unwrap_or_default();
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let mut args = words.into_iter().chain(args);
         while let Some(arg) = args.next() {
             if arg == "--" {
-                // What follows the first plain argument behind `--` belongs to the script.
+                // The arguments after `--` and the script belong to the script.
                 let mut rest = args;
                 if let Some(file) = rest.next() {
                     options.plain(file);
@@ -243,7 +243,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Checks that options come with those that they need.
+    /// Checks that the options which others require are given.
     fn check(&self) -> Result<(), String> {
         if self.profile_stacks && self.profile.is_none() {
             return Err("option '--profile-script-call-stacks' needs --profile-scripts".to_owned());
@@ -280,9 +280,9 @@ impl Options {
         let rest = letters.char_indices();
         for (at, letter) in rest {
             let mut value = None;
-            if WITH_VALUE.contains(letter) {
-                let behind = &letters[at + letter.len_utf8()..];
-                value = if behind.is_empty() { args.next() } else { Some(behind.to_owned()) };
+            if LETTERS_WITH_VALUE.contains(letter) {
+                let attached = &letters[at + letter.len_utf8()..];
+                value = if attached.is_empty() { args.next() } else { Some(attached.to_owned()) };
                 if value.is_none() {
                     return Err(format!("option requires an argument -- '{letter}'"));
                 }
@@ -344,7 +344,7 @@ impl Options {
             }
             '0' => self.optimizes_only = Some("--optimize-files"),
             'o' => self.optimizes_only = Some("--optimize-funcs"),
-            // Zeek's release builds take the names of streams and write nothing.
+            // Zeek's release builds accept the names of debug streams and write nothing.
             'B' => self.debug_help |= value == "help",
             'F' => {}
             other => return Err(format!("invalid option -- '{other}'")),
@@ -361,13 +361,13 @@ impl Options {
         let name = full_name(name)?;
         let letter = letter_of(name);
         let takes_value = LONG_WITH_VALUE.contains(&name)
-            || LONG_WITH_OPTION.contains(&name)
-            || letter.is_some_and(|letter| WITH_VALUE.contains(letter));
+            || LONG_WITH_OPTIONAL_VALUE.contains(&name)
+            || letter.is_some_and(|letter| LETTERS_WITH_VALUE.contains(letter));
         if value.is_some() && !takes_value {
             return Err(format!("option '--{name}' takes no value"));
         }
-        let Some(letter) = letter else { return self.own(name, value, args) };
-        let value = if WITH_VALUE.contains(letter) {
+        let Some(letter) = letter else { return self.long_only(name, value, args) };
+        let value = if LETTERS_WITH_VALUE.contains(letter) {
             value
                 .or_else(|| args.next())
                 .ok_or_else(|| format!("option '--{name}' requires an argument"))?
@@ -377,8 +377,8 @@ impl Options {
         self.letter(letter, value)
     }
 
-    /// A long option without a letter.
-    fn own(
+    /// Handles a long option without a letter.
+    fn long_only(
         &mut self,
         name: &str,
         value: Option<String>,
@@ -467,7 +467,7 @@ fn letter_of(name: &str) -> Option<char> {
         "parse-only" => 'a',
         "bare-mode" => 'b',
         "no-checksums" => 'C',
-        // What makes a run repeatable implies Zeek's order.
+        // Fixed seeds imply Zeek's order.
         "deterministic" | "zeek-order" => 'D',
         "exec" => 'e',
         "filter" => 'f',
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_combine_and_take_values() {
+    fn letters_combine_and_take_attached_values() {
         let options = parse(&["-Cbr", "x.pcap", "a.zeek", "n=3", "Plugin::Name", "-eprint 1;"])
             .unwrap_or_default();
         assert!(options.bare && options.ignore_checksums);
@@ -522,13 +522,13 @@ mod tests {
         assert_eq!(options.redefs, [("n".to_owned(), "3".to_owned())]);
         assert_eq!(options.activated, ["Plugin::Name"]);
         assert_eq!(options.exec.as_deref(), Some("print 1;"));
-        // The last one counts.
+        // The last value is used.
         let options = parse(&["-e", "print 1;", "-e", "print 2;"]).unwrap_or_default();
         assert_eq!(options.exec.as_deref(), Some("print 2;"));
     }
 
     #[test]
-    fn values_that_have_no_meaning_are_refused() {
+    fn invalid_values_are_refused() {
         for args in [&["--diagnostics", "richer"][..], &["-T", "x"], &["--re-level=-1"]] {
             assert!(parse(args).is_err(), "{args:?}");
         }
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_the_script_are_behind_two_dashes() {
+    fn arguments_of_the_script_follow_two_dashes() {
         let options = parse(&["-b", "--", "a.zeek", "-x", "y"]).unwrap_or_default();
         assert_eq!(options.files, ["a.zeek"]);
         assert_eq!(options.script_args, ["-x", "y"]);

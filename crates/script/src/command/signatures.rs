@@ -1,4 +1,4 @@
-//! Reading the signatures of a program.
+//! Loads the signatures of a program.
 
 use std::rc::Rc;
 
@@ -14,27 +14,27 @@ use crate::types::{Flavor, Tag, Type};
 use crate::value::Value;
 use crate::vm::Vm;
 
-/// Folders of files that the engine does the same as.
-const NATIVE: [(&str, &str); 2] =
+/// Folder and suffix of signature files whose detection the engine implements natively.
+const NATIVE_FILES: [(&str, &str); 2] =
     [("base/protocols/", "/dpd.sig"), ("base/frameworks/files/magic/", ".sig")];
 
-/// Whether the engine does by itself what the signatures of a file do.
+/// Whether the engine implements the signatures of a file natively.
 pub(crate) fn is_native(file: &str) -> bool {
-    NATIVE.iter().any(|(folder, end)| file.contains(folder) && file.ends_with(end))
+    NATIVE_FILES.iter().any(|(folder, end)| file.contains(folder) && file.ends_with(end))
 }
 
-/// The same for a program: where scripts want to know of protocols that show late, which the engine does not look for,
-/// signatures find all of them.
+/// Like [`is_native`], for a program: if scripts handle `protocol_late_match`, which the engine does not detect, signatures
+/// find all protocols.
 pub(crate) fn is_native_for(vm: &Vm<'_>, file: &str) -> bool {
     let late = vm.function_named("protocol_late_match");
-    let wants_late = late.is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
-    is_native(file) && !(wants_late && file.ends_with("/dpd.sig"))
+    let handles_late_match = late.is_some_and(|func| !vm.p.functions[func].bodies.is_empty());
+    is_native(file) && !(handles_late_match && file.ends_with("/dpd.sig"))
 }
 
-/// Reads all signature files; those of the engine only where there are others, which may refer to them.
+/// Loads all signature files. Native ones alone are not loaded; other files may refer to them.
 ///
 /// # Errors
-/// Errors were reported.
+/// Returns an error after reporting it.
 pub(super) fn load(vm: &mut Vm<'_>, search_path: &[String], level: usize) -> Result<(), ()> {
     let mut files: Vec<Box<str>> = vm.p.command_signatures.clone();
     let variable = vm.global_named("signature_files").text();
@@ -54,12 +54,12 @@ pub(super) fn load(vm: &mut Vm<'_>, search_path: &[String], level: usize) -> Res
     let mut names =
         ScriptNames { vm, events: Vec::new(), conditions: Vec::new(), warned: Vec::new() };
     let mut rules = Vec::new();
-    let mut good = true;
+    let mut is_valid = true;
     for file in &files {
         match std::fs::read(&**file) {
             Ok(text) => {
                 let is_native = is_native_for(names.vm, file);
-                good &= parse(file, &text, is_native, &mut names, &mut rules);
+                is_valid &= parse(file, &text, is_native, &mut names, &mut rules);
             }
             Err(_) => {
                 names.error(&format!("Can't open signature file {file}"));
@@ -67,7 +67,7 @@ pub(super) fn load(vm: &mut Vm<'_>, search_path: &[String], level: usize) -> Res
             }
         }
     }
-    if !good {
+    if !is_valid {
         return Err(());
     }
     let group = usize::try_from(names.vm.global_named("sig_max_group_size").count()).unwrap_or(0);
@@ -80,17 +80,17 @@ pub(super) fn load(vm: &mut Vm<'_>, search_path: &[String], level: usize) -> Res
     Ok(())
 }
 
-/// Identifiers of a program.
+/// Resolves the names of a program that signatures refer to.
 struct ScriptNames<'a, 'b> {
     vm: &'a mut Vm<'b>,
     events: Vec<(FuncId, bool)>,
     conditions: Vec<GlobalId>,
-    /// Types of functions that warnings were about.
+    /// Types of functions for which a warning was reported.
     warned: Vec<TypeId>,
 }
 
 impl ScriptNames<'_, '_> {
-    /// Whether a function takes these arguments; warns where it does not.
+    /// Whether a function takes these arguments. Warns if it does not.
     fn takes(&mut self, ty: TypeId, args: &[TypeId]) -> bool {
         let own: Vec<TypeId> = self.vm.p.types.params(ty).iter().map(|field| field.ty).collect();
         if self.warned.contains(&ty) {
@@ -122,12 +122,12 @@ impl ScriptNames<'_, '_> {
         texts.is_empty()
     }
 
-    /// The types of `signature_state`, of strings and of the end of a match.
+    /// The types `signature_state`, `string`, and `count` for the end of a match.
     fn parameters(&self) -> Option<[TypeId; 3]> {
         Some([self.vm.type_named("signature_state")?, TypeId::STRING, TypeId::COUNT])
     }
 
-    /// Whether an event takes the end of a match; `None` where it is no event of signatures.
+    /// Whether an event takes the end of a match as its last parameter; `None` if the parameters are not those of a signature event.
     fn takes_end(&mut self, ty: TypeId, message: bool) -> Option<bool> {
         let [state, text, end] = self.parameters()?;
         let count = self.vm.p.types.params(ty).len();
@@ -137,7 +137,7 @@ impl ScriptNames<'_, '_> {
                 4 => self.takes(ty, &[state, text, text, end]).then_some(true),
                 _ => None,
             };
-            // Parameters of an event with a message have the names of those of `signature_match`, too.
+            // The parameters of an event with a message must also have the names of those of `signature_match`.
             let names = ["state", "msg", "data", "end_of_match"];
             let mut params = self.vm.p.types.params(ty).iter().zip(names);
             return takes_end
@@ -197,8 +197,8 @@ impl Names for ScriptNames<'_, '_> {
         let ty = self.vm.p.functions[func].ty;
         let Some(takes_end) = self.takes_end(ty, message) else {
             let mut text = format!("wrong event parameters for '{full}'");
-            if let (true, Type::Func(of)) = (message, self.vm.p.types.get(ty)) {
-                let params = describe::type_text(self.vm.p, of.params);
+            if let (true, Type::Func(func_type)) = (message, self.vm.p.types.get(ty)) {
+                let params = describe::type_text(self.vm.p, func_type.params);
                 text.push_str(&format!(" ({params})"));
             }
             self.error(&text);

@@ -1,6 +1,6 @@
-//! Options of Zeek that ask for what gannet does not have: refused, with what does the same or comes close.
+//! Options of Zeek that gannet does not have. They are refused with a message that names an alternative.
 
-/// Why an option of one letter is refused; `None` for others.
+/// The message for a refused option of one letter; `None` for other options.
 pub(super) fn reason(letter: char) -> Option<&'static str> {
     Some(match letter {
         'c' => {
@@ -37,11 +37,11 @@ pub(super) fn reason(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Why `--test` is refused.
+/// The message for the refused `--test`.
 pub(super) const TEST: &str =
     "option '--test': gannet has no unit tests of Zeek's code; its own run with cargo test";
 
-/// Names that `-O` takes. gannet compiles scripts in its own way (`--engine`): they change nothing.
+/// Names that `-O` accepts and ignores: gannet has its own compiler (`--engine`).
 const OPTIMIZATIONS: &[&str] = &[
     "ZAM",
     "gen-ZAM-code",
@@ -55,7 +55,7 @@ const OPTIMIZATIONS: &[&str] = &[
     "xform",
 ];
 
-/// Those of them that ask for output or for other programs.
+/// Names that `-O` refuses: they request output or programs of Zeek's compilers.
 const REFUSED: &[&str] = &[
     "allow-cond",
     "dump-uds",
@@ -72,7 +72,7 @@ const REFUSED: &[&str] = &[
     "validate-ZAM",
 ];
 
-/// What `-O help` prints.
+/// The text of `-O help`.
 pub(super) fn optimization_help() -> String {
     let mut text = "gannet optimizes all scripts as they run; --engine interp, jit or verify says how. These names of Zeek's \
                     optimizations are accepted and change nothing:\n"
@@ -87,10 +87,10 @@ pub(super) fn optimization_help() -> String {
     text
 }
 
-/// Whether `-O` takes this name.
+/// Checks the name of an optimization (`-O`).
 ///
 /// # Errors
-/// The error, in a line.
+/// Returns a message of one line if the name is refused or unknown.
 pub(super) fn check_optimization(name: &str) -> Result<(), String> {
     if OPTIMIZATIONS.contains(&name) {
         return Ok(());

@@ -1,4 +1,4 @@
-# A Zeek with ZeroMQ declares these with its backend's tag, which exists here in any case.
+# A Zeek with ZeroMQ declares these together with its backend's tag; here the tag always exists.
 @ifndef ( Cluster::Backend::ZeroMQ::spawn_zmq_proxy_thread )
 module Cluster::Backend::ZeroMQ;
 

@@ -25,11 +25,11 @@ impl Vm<'_> {
         let args = self.m.stack.get(base..base + compiled.params)?.to_vec();
         let (value, func) = self.m.frames.last().map(|frame| (frame.value.clone(), frame.func))?;
         // Errors are reported once, by the engine under test.
-        self.m.swallow += 1;
+        self.m.suppressed += 1;
         self.m.jit.on = false;
         let result = self.execute(code, &args, value, func);
         self.m.jit.on = true;
-        self.m.swallow -= 1;
+        self.m.suppressed -= 1;
         Some(result)
     }
 

@@ -30,7 +30,7 @@ pub(super) fn hint(program: &Program, diagnostic: &Diagnostic, message: &str) ->
     }
 }
 
-/// Keywords of other languages, and their equivalents.
+/// Keywords of other languages with their equivalents, and types that are missing without Zeek's own scripts.
 const FOREIGN: &[(&[&str], &str)] = &[
     (&["elif", "elseif", "elsif"], "write `else if`"),
     (&["and"], "write `&&`"),
@@ -55,6 +55,10 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["class", "struct"], "a record is `type Name: record { … };`"),
     (&["foreach"], "write `for ( x in y )`"),
     (&["catch", "throw", "try"], "an error ends its handler: test for what may fail before"),
+    (
+        &["connection", "conn_id", "fa_file"],
+        "Zeek's scripts declare this type: ZEEKPATH or `--zeek-scripts` names their folder",
+    ),
 ];
 
 fn foreign(word: &str) -> Option<String> {
@@ -238,18 +242,18 @@ fn fields(program: &Program, ty: TypeId, name: &str) -> Option<String> {
     })
 }
 
-/// The name with the smallest edit distance to `name`, at most a third of its letters.
+/// The name with the smallest edit distance to `name`, at most a third of its letters; of several, one with the same
+/// first letter.
 fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let limit = (name.len() / 3).clamp(1, 4);
     let last = |text: &str| text.rsplit("::").next().unwrap_or_default().to_owned();
-    let mut best: Option<(usize, &str)> = None;
-    for known in names {
+    let first = name.chars().next();
+    let ranked = names.map(|known| {
         let distance = if last(known) == last(name) { 1 } else { distance(name, known, limit) };
-        if distance <= limit && best.is_none_or(|(least, text)| (distance, known) < (least, text)) {
-            best = Some((distance, known));
-        }
-    }
-    best.map(|(_, known)| known.to_owned()).filter(|known| known != name)
+        (distance, known.chars().next() != first, known)
+    });
+    let best = ranked.filter(|(distance, ..)| *distance <= limit).min();
+    best.map(|(.., known)| known.to_owned()).filter(|known| known != name)
 }
 
 /// The number of letters to change, insert or remove to turn `a` into `b`; a value above `limit` if it is
@@ -331,12 +335,20 @@ mod tests {
             ("event start() { print true; }", "values of type `bool` are `T` and `F`"),
             ("event start() { prnt 1; }", "`print` has a similar name"),
             (
+                "event start(c: connection) { }",
+                "Zeek's scripts declare this type: ZEEKPATH or `--zeek-scripts` names their folder",
+            ),
+            (
                 "global t: table[count] of count &creat_expire=1min;",
                 "no attribute is named `&creat_expire`: did you mean `&create_expire`?",
             ),
             (
                 "export { global known: event(); } event knwn() { }",
                 "no event is named `knwn`: did you mean `known`?",
+            ),
+            (
+                "type R: record { ftp: count; http: count; }; event start(r: R) { print r$htp; }",
+                "`R` has a field `http`",
             ),
         ] {
             let found = hints(code.as_bytes());

@@ -1,7 +1,7 @@
-//! The binary form of values: what Zeek's digests of values other than strings are taken of.
+//! The binary form of values, over which Zeek computes digests of values other than strings.
 //!
-//! A value is its type and its contents. A type is a number of four bytes and what it consists of; names end in a zero byte. Values that
-//! contain themselves, and functions with their bodies, have the text that `print` shows at that place.
+//! A value is written as its type and its contents, a type as its number in four bytes and its parts; names end in a NUL. Functions, with
+//! their bodies, and other values without a binary form are written as the text that `print` shows.
 
 use super::{List, Record, Table, Value, Vector, describe};
 use crate::describe::interval_parts;
@@ -9,10 +9,10 @@ use crate::ids::TypeId;
 use crate::program::Program;
 use crate::types::{Flavor, Type};
 
-/// How deep values and types are described. The digest of a deeper value is reported to leave out the rest.
+/// Maximum depth of values and types. The caller reports that the digest of a deeper value omits the rest.
 pub const MAX_DEPTH: usize = 200;
 
-/// The binary form of a value, and whether it leaves out what is deeper than [`MAX_DEPTH`].
+/// The binary form of a value, and whether it omits parts deeper than [`MAX_DEPTH`].
 #[must_use]
 pub fn binary(program: &Program, value: &Value) -> (Vec<u8>, bool) {
     let mut writer =
@@ -26,7 +26,7 @@ struct Writer<'p> {
     out: Vec<u8>,
     depth: usize,
     is_cut: bool,
-    /// Record types that are being written, to end recursive ones.
+    /// Record types being written, to end recursion.
     records: Vec<TypeId>,
 }
 
@@ -104,7 +104,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Each unit as a number and its name; `s` is a text of its own.
+    /// Writes each unit as its amount and its name; a plural `s` is a separate string.
     fn interval(&mut self, value: f64) {
         let begin = self.out.len();
         for (amount, unit) in interval_parts(value) {
@@ -120,7 +120,7 @@ impl Writer<'_> {
     }
 
     fn list(&mut self, list: &List) {
-        // A list of keys has no type of its own: its types are those of its parts.
+        // The list of a key has no named type: the types of its parts follow.
         self.number(16);
         self.number(0);
         self.long(list.items.len());
@@ -251,7 +251,7 @@ impl Writer<'_> {
     }
 }
 
-/// The number of a kind of types.
+/// The number of a type tag in Zeek.
 fn number(ty: &Type) -> i32 {
     match ty {
         Type::Void => 0,

@@ -1,4 +1,4 @@
-//! Copies of cells: as 16 bytes at once, whatever they hold.
+//! Copies of cells as 16 bytes, for all variants.
 #![allow(unsafe_code)]
 
 use std::mem::forget;
@@ -7,23 +7,23 @@ use std::rc::Rc;
 use super::Value;
 
 impl Value {
-    /// A copy of a value that owns nothing: its 16 bytes.
+    /// A bitwise copy of a value that owns no memory.
     #[inline(always)]
     pub(super) fn copied(&self) -> Self {
         debug_assert!(!self.owns_memory());
-        // SAFETY: `clone` calls this only where `owns_memory` is false: the variant's fields are numbers, arrays of bytes and other types
+        // SAFETY: `clone` calls this only if `owns_memory` is false: the variant's fields are numbers, arrays of bytes and other types
         // that are `Copy`, so that both copies may be used and dropped.
         unsafe { std::ptr::read(self) }
     }
 
-    /// Appends copies of values: bytes where they own nothing.
+    /// Appends clones of values: bitwise copies if none of them owns memory.
     pub(super) fn append(to: &mut Vec<Self>, from: &[Self]) {
         if from.iter().any(Self::owns_memory) {
             return to.extend_from_slice(from);
         }
         to.reserve(from.len());
-        // SAFETY: there is room for the values behind those that `to` has, and none of them owns memory, so that their bytes may be copied
-        // as in `copied`. `from` is no part of `to`, which is borrowed mutably.
+        // SAFETY: `to` has capacity for the values after its length, and none of them owns memory, so that their bytes may be copied
+        // as in `copied`. `from` does not overlap `to`, which is borrowed mutably.
         unsafe {
             let end = to.as_mut_ptr().add(to.len());
             std::ptr::copy_nonoverlapping(from.as_ptr(), end, from.len());
@@ -31,20 +31,20 @@ impl Value {
         }
     }
 
-    /// Appends cells without a value.
+    /// Appends `count` unset cells.
     pub(crate) fn append_unset(to: &mut Vec<Self>, count: usize) {
         to.reserve(count);
-        // SAFETY: there is room for `count` values behind those that `to` has, and each of them is written before the length says so.
+        // SAFETY: `to` has capacity for `count` values after its length, and each of them is written before the length includes it.
         unsafe {
             let end = to.as_mut_ptr().add(to.len());
-            for place in 0..count {
-                end.add(place).write(Self::Unset);
+            for index in 0..count {
+                end.add(index).write(Self::Unset);
             }
             to.set_len(to.len() + count);
         }
     }
 
-    /// Another reference to what it owns.
+    /// A clone of a value that owns memory: another counted reference.
     pub(super) fn shared(&self) -> Self {
         // Most are records.
         if let Self::Record(rc) = self {
@@ -79,7 +79,7 @@ impl Value {
             | Self::Type(_)
             | Self::Short(_) => (),
         }
-        // SAFETY: each variant holds one counted reference, which was counted once more and not given back: the copy owns that one. The
+        // SAFETY: each variant holds one counted reference. The count was incremented and not decremented: the copy owns that reference. The
         // other variants are `Copy`, as above. The match names every variant, so that a new one cannot be forgotten here.
         unsafe { std::ptr::read(self) }
     }

@@ -1,13 +1,13 @@
-//! Values that only refer to each other are freed.
+//! A collector of reference cycles: frees values that only refer to each other.
 //!
-//! Values are counted references: a record that contains itself, directly or through others, is never freed by that. So
-//! values of the types that can be part of a cycle are noted when they are made. Once many are noted, each reference
-//! that they have from each other is subtracted from its count: what has others, and what these values refer to, is in use. The
-//! rest is garbage, and is emptied. References through other kinds of values (an opaque value, a key of several parts)
-//! count as use from outside: such a cycle stays.
+//! Values are reference-counted, so a record that contains itself, directly or through others, is never freed by its count.
+//! Therefore values of the types that can be part of a cycle are tracked from their creation. Once many are tracked, the references
+//! between them are subtracted from their counts: values with a remaining count, and the values that they refer to, are in use. The
+//! rest is garbage, and is emptied. References through other values (an opaque value, a key of several parts) count as external, so
+//! such cycles are not freed.
 //!
-//! Few types can: those whose parts lead back to them, also through `any` and through variables that a lambda
-//! captures. Values of all others are not noted.
+//! Few types can be part of a cycle: those whose parts lead back to them, also through `any` and through the captures
+//! of lambdas. Values of other types are not tracked.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -19,18 +19,19 @@ use crate::ids::{Id, TypeId};
 use crate::program::Program;
 use crate::types::Type;
 
-/// How many values are noted before the first search.
-const AT_LEAST: usize = 50_000;
+/// Number of tracked values at which the first collection runs.
+const MIN_TRACKED: usize = 50_000;
 
 thread_local! {
-    /// Which types can be part of a cycle, a bit each.
+    /// A bit for each type: whether its values can be part of a cycle.
     static TYPES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// Of records of these types, the fields that can: the others need no look.
+    /// For record types, the fields whose values can be part of a cycle. Other fields need not be visited.
     static FIELDS: RefCell<HashMap<TypeId, Box<[usize]>>> = RefCell::default();
-    static NOTED: RefCell<Vec<CyclicValue>> = const { RefCell::new(Vec::new()) };
-    /// How many noted values the next look at them waits for.
-    static LIMIT: Cell<usize> = const { Cell::new(AT_LEAST) };
-    /// How many values were in use after the last search.
+    /// Values that can be part of a cycle.
+    static TRACKED: RefCell<Vec<CyclicValue>> = const { RefCell::new(Vec::new()) };
+    /// Number of tracked values at which the next check runs.
+    static LIMIT: Cell<usize> = const { Cell::new(MIN_TRACKED) };
+    /// Number of values in use after the last collection.
     static IN_USE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -43,7 +44,7 @@ enum CyclicValue {
 }
 
 impl CyclicValue {
-    /// The value, if it exists still.
+    /// The value; `None` if it was freed.
     fn value(&self) -> Option<Value> {
         Some(match self {
             Self::Record(record) => Value::Record(record.upgrade()?),
@@ -72,41 +73,41 @@ fn is_cyclic(ty: TypeId) -> bool {
 }
 
 #[inline(never)]
-fn note(value: CyclicValue) {
-    NOTED.with_borrow_mut(|noted| noted.push(value));
+fn track(value: CyclicValue) {
+    TRACKED.with_borrow_mut(|tracked| tracked.push(value));
 }
 
-/// A record was made.
+/// Tracks a new record.
 #[inline]
 pub(super) fn record(record: &Rc<Record>) {
     if is_cyclic(record.ty()) {
-        note(CyclicValue::Record(Rc::downgrade(record)));
+        track(CyclicValue::Record(Rc::downgrade(record)));
     }
 }
 
-/// A table was made.
+/// Tracks a new table.
 #[inline]
 pub(super) fn table(table: &Rc<Table>) {
     if is_cyclic(table.ty()) {
-        note(CyclicValue::Table(Rc::downgrade(table)));
+        track(CyclicValue::Table(Rc::downgrade(table)));
     }
 }
 
-/// A vector was made.
+/// Tracks a new vector.
 #[inline]
 pub(super) fn vector(vector: &Rc<Vector>) {
     if is_cyclic(vector.ty()) {
-        note(CyclicValue::Vector(Rc::downgrade(vector)));
+        track(CyclicValue::Vector(Rc::downgrade(vector)));
     }
 }
 
-/// A function with captures was made.
+/// Tracks a new function with captures.
 pub(super) fn func(func: &Rc<FuncValue>) {
-    note(CyclicValue::Func(Rc::downgrade(func)));
+    track(CyclicValue::Func(Rc::downgrade(func)));
 }
 
 /// Finds the types that can be part of a cycle, before a program runs.
-pub(crate) fn learn_types(program: &Program) {
+pub(crate) fn find_cyclic_types(program: &Program) {
     let count = program.types.len();
     let edges = parts(program);
     let is_cyclic = leading_to_cycles(count, &edges);
@@ -125,9 +126,10 @@ pub(crate) fn learn_types(program: &Program) {
     FIELDS.set(fields);
 }
 
-/// Which types lead to a cycle, part by part. Each of these can be part of one: `any` can hold it, and leads to itself.
+/// Finds the types from which a path of parts leads to a cycle of types. A value of any of them can be part of a cycle of values,
+/// since an `any` can contain it.
 fn leading_to_cycles(count: usize, edges: &[(u32, u32)]) -> Vec<bool> {
-    // The types that have each type as a part, one type after the other.
+    // For each type, the types that have it as a part, in consecutive ranges.
     let mut starts = vec![0_u32; count + 1];
     let mut parts_left = vec![0_u32; count];
     for (ty, part) in edges {
@@ -139,14 +141,14 @@ fn leading_to_cycles(count: usize, edges: &[(u32, u32)]) -> Vec<bool> {
         sum += *start;
         *start = sum;
     }
-    // Each start is the end of its type, and moves back with each edge.
+    // Each start is the end of its range, and moves back with each edge.
     let mut users = vec![0_u32; sum as usize];
     for (ty, part) in edges {
         let start = &mut starts[*part as usize];
         *start -= 1;
         users[*start as usize] = *ty;
     }
-    // A type without parts leads nowhere, and neither does one whose parts lead nowhere.
+    // A type leads to no cycle if it has no parts, or if none of its parts lead to one.
     let mut leads = vec![true; count];
     let mut ended: Vec<usize> = (0..count).filter(|ty| parts_left[*ty] == 0).collect();
     while let Some(ty) = ended.pop() {
@@ -162,7 +164,7 @@ fn leading_to_cycles(count: usize, edges: &[(u32, u32)]) -> Vec<bool> {
     leads
 }
 
-/// Each type with the type of each of its parts. Those of `any` are left out, as it leads to itself.
+/// Pairs of a type and the type of one of its parts. For `any` the only pair is with itself.
 fn parts(program: &Program) -> Vec<(u32, u32)> {
     let number = |ty: TypeId| u32::try_from(ty.index()).unwrap_or(u32::MAX);
     let any = number(TypeId::ANY);
@@ -203,38 +205,38 @@ fn parts(program: &Program) -> Vec<(u32, u32)> {
     edges
 }
 
-/// Whether enough values are noted for a look at them to pay.
+/// Whether enough values are tracked for a check.
 #[inline]
 pub(crate) fn is_due() -> bool {
-    NOTED.with_borrow(Vec::len) >= LIMIT.get()
+    TRACKED.with_borrow(Vec::len) >= LIMIT.get()
 }
 
-/// Forgets the noted values that were freed. Where those that exist are twice as many as after the last search, frees
-/// the ones that only noted values refer to: so garbage is at most as much as what is in use.
-pub(crate) fn look() {
-    let noted = forget_freed();
-    if noted >= AT_LEAST.max(2 * IN_USE.get()) {
+/// Stops tracking freed values, and runs a collection if the others are twice as many as after the last one. This bounds
+/// garbage by the number of values in use.
+pub(crate) fn collect_if_needed() {
+    let tracked = discard_freed();
+    if tracked >= MIN_TRACKED.max(2 * IN_USE.get()) {
         collect();
     }
-    let noted = NOTED.with_borrow(Vec::len);
-    LIMIT.set(AT_LEAST.max(noted + noted / 2));
+    let tracked = TRACKED.with_borrow(Vec::len);
+    LIMIT.set(MIN_TRACKED.max(tracked + tracked / 2));
 }
 
-/// Forgets the noted values that were freed. Returns how many exist.
-fn forget_freed() -> usize {
-    NOTED.with_borrow_mut(|noted| {
-        noted.retain(CyclicValue::exists);
-        noted.len()
+/// Stops tracking freed values. Returns the number of the others.
+fn discard_freed() -> usize {
+    TRACKED.with_borrow_mut(|tracked| {
+        tracked.retain(CyclicValue::exists);
+        tracked.len()
     })
 }
 
-/// Frees the noted values that only noted values refer to. Returns how many.
+/// Frees the tracked values that only garbage refers to. Returns their number.
 pub(crate) fn collect() -> usize {
-    forget_freed();
+    discard_freed();
     let live: Vec<Value> =
-        NOTED.with_borrow(|noted| noted.iter().filter_map(CyclicValue::value).collect());
+        TRACKED.with_borrow(|tracked| tracked.iter().filter_map(CyclicValue::value).collect());
     let fields = FIELDS.take();
-    // References of noted values: to which address, how many, and where `live` has what they refer to.
+    // References between tracked values: by target address, their number and the index of the target in `live`.
     let mut targets: HashMap<usize, (usize, Option<usize>)> = HashMap::new();
     for value in &live {
         each_part(value, &fields, &mut |part| match address(part) {
@@ -242,42 +244,43 @@ pub(crate) fn collect() -> usize {
             address => targets.entry(address).or_default().0 += 1,
         });
     }
-    // `live` refers to each once.
-    let mut others: Vec<usize> = live.iter().map(|value| count(value).saturating_sub(1)).collect();
-    for (place, value) in live.iter().enumerate() {
+    // `live` itself refers to each value once.
+    let mut external: Vec<usize> =
+        live.iter().map(|value| count(value).saturating_sub(1)).collect();
+    for (index, value) in live.iter().enumerate() {
         if let Some((references, target)) = targets.get_mut(&address(value)) {
-            *target = Some(place);
-            others[place] = others[place].saturating_sub(*references);
+            *target = Some(index);
+            external[index] = external[index].saturating_sub(*references);
         }
     }
-    let place_of = |value: &Value| match address(value) {
+    let index_of = |value: &Value| match address(value) {
         0 => None,
         address => targets.get(&address)?.1,
     };
-    let mut in_use: Vec<bool> = others.iter().map(|count| *count > 0).collect();
+    let mut in_use: Vec<bool> = external.iter().map(|count| *count > 0).collect();
     let mut new = Vec::new();
     if in_use.contains(&false) {
-        new.extend((0..live.len()).filter(|place| in_use[*place]));
+        new.extend((0..live.len()).filter(|index| in_use[*index]));
     }
-    while let Some(place) = new.pop() {
-        each_part(&live[place], &fields, &mut |part| {
-            if let Some(place) = place_of(part)
-                && !std::mem::replace(&mut in_use[place], true)
+    while let Some(index) = new.pop() {
+        each_part(&live[index], &fields, &mut |part| {
+            if let Some(index) = index_of(part)
+                && !std::mem::replace(&mut in_use[index], true)
             {
-                new.push(place);
+                new.push(index);
             }
         });
     }
     let garbage = live.iter().zip(&in_use).filter(|(_, in_use)| !**in_use);
     FIELDS.set(fields);
-    // `live` keeps each until all are empty: no value is dropped within another.
+    // `live` keeps the values alive until all are empty, so that drops do not nest.
     let freed = garbage.map(|(value, _)| empty(value)).count();
     IN_USE.set(live.len() - freed);
     drop(live);
     freed
 }
 
-/// The address of a record, container or function; 0 for values that own none.
+/// The address of a record, container or function; 0 for other values.
 fn address(value: &Value) -> usize {
     match value {
         Value::Record(record) => Rc::as_ptr(record).addr(),
@@ -299,8 +302,8 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Calls `f` with each reference that a value has to a value that can be part of a cycle. What it leaves out counts as use
-/// from outside, so no value is freed for it.
+/// Calls `f` with each part of a value that can be part of a cycle. References that it omits count as external, and keep their
+/// targets alive.
 fn each_part(value: &Value, fields: &HashMap<TypeId, Box<[usize]>>, f: &mut dyn FnMut(&Value)) {
     match value {
         Value::Record(record) => {
@@ -317,7 +320,7 @@ fn each_part(value: &Value, fields: &HashMap<TypeId, Box<[usize]>>, f: &mut dyn 
     }
 }
 
-/// Takes all parts out of a value.
+/// Removes all parts of a value.
 fn empty(value: &Value) {
     match value {
         Value::Record(record) => drop(record.take()),
@@ -328,11 +331,11 @@ fn empty(value: &Value) {
     }
 }
 
-/// Frees cycles when it is dropped: the last field of what owns values.
+/// Frees cycles when it is dropped: the last field of an owner of values.
 #[derive(Debug, Default)]
-pub(crate) struct AtEnd;
+pub(crate) struct CollectOnDrop;
 
-impl Drop for AtEnd {
+impl Drop for CollectOnDrop {
     fn drop(&mut self) {
         collect();
     }
@@ -345,7 +348,7 @@ mod tests {
     use crate::parse::{Input, Parser};
     use crate::vm::Machine;
 
-    /// Every type that a test uses can be part of a cycle.
+    /// Marks every type that a test uses as possible part of a cycle.
     fn all_types() {
         FIELDS.take();
         TYPES.with_borrow_mut(|types| *types = vec![u64::MAX; 4]);
@@ -356,36 +359,36 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_bounded_and_what_is_in_use_stays() {
+    fn garbage_is_bounded_and_used_values_stay() {
         all_types();
         collect();
         let held: Vec<_> = (0..60_000).map(|_| record_of(vec![Value::Count(7)])).collect();
-        let mut most = 0;
+        let mut peak = 0;
         for _ in 0..1_000_000 {
             // A vector that contains itself, and a record that is freed at once.
             let vector = Vector::new(TypeId(71), Vec::new());
             vector.items_mut().push(Value::Vector(Rc::clone(&vector)));
             drop(record_of(Vec::new()));
             if is_due() {
-                look();
+                collect_if_needed();
             }
-            most = most.max(NOTED.with_borrow(Vec::len));
+            peak = peak.max(TRACKED.with_borrow(Vec::len));
         }
-        assert!(most < 3 * 2 * held.len(), "{most}");
+        assert!(peak < 3 * 2 * held.len(), "{peak}");
         assert!(held.iter().all(|record| record.get(0).count() == 7));
         drop(held);
         collect();
         assert_eq!(
-            NOTED.with_borrow_mut(|noted| {
-                noted.retain(CyclicValue::exists);
-                noted.len()
+            TRACKED.with_borrow_mut(|tracked| {
+                tracked.retain(CyclicValue::exists);
+                tracked.len()
             }),
             0
         );
     }
 
     #[test]
-    fn exactly_what_is_unreachable_is_freed() {
+    fn exactly_the_unreachable_values_are_freed() {
         for n in [10, 1_000, 100_000] {
             all_types();
             collect();
@@ -399,7 +402,7 @@ mod tests {
                 ]);
                 vector.items_mut().push(Value::Record(record));
             }
-            // What is held refers to itself and to a table of itself: it stays.
+            // The held record refers to itself through a table: it stays.
             let table = Table::new(TypeId(72), true, None);
             table.put(&[Value::Count(1)], Value::Record(Rc::clone(&held)), 0.0, TypeId(72));
             held.set(0, Value::Table(Rc::clone(&table)));
@@ -418,8 +421,8 @@ mod tests {
         }
     }
 
-    /// Runs a program; returns the number of values that it left and that are noted still.
-    fn noted_after(code: &str) -> usize {
+    /// Runs a program. Returns the number of values that are tracked at its end.
+    fn tracked_after(code: &str) -> usize {
         TYPES.take();
         collect();
         let diagnostics = Diagnostics::new(Box::new(|diagnostic, _| {
@@ -431,15 +434,15 @@ mod tests {
         let parsed = Parser::new(&mut program, &mut machine, Vec::new()).run([input]);
         assert!(parsed.is_ok());
         assert_eq!(machine.with(&mut program).run(), 0);
-        let noted = NOTED.with_borrow(Vec::len);
+        let tracked = TRACKED.with_borrow(Vec::len);
         drop(machine);
         assert_eq!(collect(), 0, "the machine leaves none");
-        noted
+        tracked
     }
 
     #[test]
     fn programs_free_their_cycles() {
-        // Per event a thousand values that refer to themselves, of each kind.
+        // Each event creates a thousand values that refer to themselves, of all kinds.
         let code = |events: usize| {
             format!(
                 r"
@@ -480,13 +483,13 @@ event zeek_init() {{ event work({events}); }}
             )
         };
         for events in [1, 10, 1_000] {
-            let noted = noted_after(&code(events));
-            assert!(noted <= AT_LEAST + 2 * 1_250, "{events} events left {noted}");
+            let tracked = tracked_after(&code(events));
+            assert!(tracked <= MIN_TRACKED + 2 * 1_250, "{events} events left {tracked}");
         }
         let plain = "type R: record { n: count; s: set[string]; };
             event zeek_init() { local v: vector of R; local t: table[count] of R; t[1] = R($n=1); v[0] = t[1]; }";
         // No type of this program can be part of a cycle.
-        assert_eq!(noted_after(plain), noted_after(""));
+        assert_eq!(tracked_after(plain), tracked_after(""));
     }
 
     #[test]
@@ -504,7 +507,7 @@ event zeek_init() {{ event work({events}); }}
     }
 
     #[test]
-    fn what_a_walk_or_a_list_holds_stays() {
+    fn values_in_a_list_stay() {
         all_types();
         collect();
         let record = record_of(vec![Value::Unset]);

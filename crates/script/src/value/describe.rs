@@ -7,21 +7,21 @@ use crate::literal::Protocol;
 use crate::program::Program;
 use crate::types::Type;
 
-/// Most levels of nested values that are written; deeper ones are `…`.
+/// Maximum depth of nested values; deeper ones are written as `...`.
 const MAX_DEPTH: usize = 1_000;
 
-/// How a text is written.
+/// The style of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// As `print` writes to files: no indentation, bytes that are not printable as `\xNN`.
+    /// The style of `print`: no indentation, bytes that are not printable as `\xNN`.
     Print,
-    /// As for `cat` and `%s`: nested lines get a tab per level, bytes unescaped.
+    /// The style of `cat` and `%s`: nested lines are indented by a tab per level, bytes are unescaped.
     Cat,
-    /// On one line, without line ends: in messages and call stacks.
+    /// On one line, for messages and call stacks.
     Short,
-    /// The same, elements of tables without blanks between them: values that errors name, and arguments in call stacks.
+    /// Like `Short`, without blanks between the entries of tables: for values in error messages and arguments in call stacks.
     Compact,
-    /// As `Print`, bytes unescaped.
+    /// Like `Print`, with bytes unescaped.
     Raw,
 }
 
@@ -60,13 +60,13 @@ pub fn subnet(net: crate::literal::Subnet) -> String {
     format!("{}/{width}", text::address(net.prefix))
 }
 
-/// The name of an enum value; `<undefined>` where it has none.
+/// The name of an enum value; `<undefined>` if it has none.
 #[must_use]
 pub fn enum_name(program: &Program, ty: crate::ids::TypeId, value: i64) -> String {
     enum_text(program, ty, value).to_owned()
 }
 
-/// The same, borrowed from the program.
+/// Like [`enum_name`], borrowed from the program.
 #[must_use]
 pub(crate) fn enum_text(program: &Program, ty: crate::ids::TypeId, value: i64) -> &str {
     program
@@ -76,7 +76,7 @@ pub(crate) fn enum_text(program: &Program, ty: crate::ids::TypeId, value: i64) -
         .map_or("<undefined>", |name| program.name(name))
 }
 
-/// Bytes that are not printable ASCII as `\xNN`.
+/// Appends bytes, those other than printable ASCII as `\xNN`.
 pub fn escape_into(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         match byte {
@@ -91,9 +91,9 @@ struct Writer<'p> {
     form: Form,
     out: Vec<u8>,
     indent: usize,
-    /// Whether the next text begins a line: tabs come in front of it, unless it is a string, a double, a time or an interval.
+    /// Whether the next text begins a line, and is indented unless it is a string, a double, a time or an interval.
     line_begins: bool,
-    /// Objects that are being written, to end cycles.
+    /// Objects being written, to end cycles.
     open: Vec<usize>,
 }
 
@@ -103,7 +103,7 @@ impl Writer<'_> {
         self.out.extend_from_slice(text.as_ref());
     }
 
-    /// Writes the tabs of a line that begins.
+    /// Writes the tabs at the beginning of a line.
     fn begin(&mut self) {
         if std::mem::take(&mut self.line_begins) && self.form == Form::Cat {
             self.out.extend(std::iter::repeat_n(b'\t', self.indent));
@@ -123,7 +123,7 @@ impl Writer<'_> {
             Value::Bool(value) => self.add(if *value { "T" } else { "F" }),
             Value::Int(value) => self.add(value.to_string()),
             Value::Count(value) => self.add(value.to_string()),
-            // As in Zeek, no tabs come in front of these either.
+            // As in Zeek, these are not indented either.
             Value::Double(value) | Value::Time(value) => {
                 self.line_begins = false;
                 crate::support::format::double(&mut self.out, *value);
@@ -148,7 +148,7 @@ impl Writer<'_> {
             Value::Short(_) | Value::Long(_) => {
                 let bytes = value.str_bytes();
                 if let Some(last) = bytes.last() {
-                    // Its own line end is one, too.
+                    // A string that ends in a newline begins a line, too.
                     self.line_begins = *last == b'\n' && self.form == Form::Cat;
                 }
                 if self.form == Form::Print {
@@ -281,7 +281,7 @@ impl Writer<'_> {
         let program = self.program;
         self.add(program.name(function.name));
         self.add(": ");
-        // A type that the declaration names has that name.
+        // If the declaration names a type, the text has that name.
         let declared = function.global.map(|global| program.globals[global].ty);
         match declared.and_then(|ty| program.types.data(ty).name) {
             Some(name) => self.add(program.name(name)),

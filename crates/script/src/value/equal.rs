@@ -1,4 +1,4 @@
-//! Equality and hashes of values: what two keys of a table, and `==`, go by.
+//! Equality, order and hashes of values, for table keys and operators.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Table, Value};
 
-/// Whether both are equal: by content, functions by which they are, opaque values and files by identity.
+/// Whether two values are equal: by content; functions by their id; opaque values and files by identity.
 #[must_use]
 pub fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
@@ -44,13 +44,13 @@ pub fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether two keys are the same, given in parts.
+/// Whether two keys, given in parts, are the same.
 #[must_use]
 pub fn same_key(one: &[Value], other: &[Value]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same_part(a, b))
 }
 
-/// Whether two parts of keys are the same: as [`equal`], but doubles by their bits, so that 0.0 and -0.0 are two keys.
+/// Whether two parts of keys are the same: like [`equal`], but doubles are compared by their bits, so 0.0 and -0.0 are two keys.
 #[inline]
 #[must_use]
 pub fn same_part(one: &Value, other: &Value) -> bool {
@@ -70,14 +70,14 @@ fn same_table(one: &Table, other: &Table) -> bool {
         })
 }
 
-/// Whether all entries of `one` are in `other`.
+/// Whether all keys of `one` are in `other`.
 #[must_use]
 pub fn subset(one: &Table, other: &Table) -> bool {
     one.len() <= other.len()
         && one.keys().iter().all(|key| other.find(super::table::parts(key)).is_some())
 }
 
-/// The order of two values of an atomic type.
+/// The order of two values of an atomic type; `None` for other types and for NaN.
 #[must_use]
 pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     Some(match (one, other) {
@@ -108,10 +108,10 @@ pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 thread_local! {
-    static SEED: Cell<u64> = Cell::new(draw());
+    static SEED: Cell<u64> = Cell::new(random_seed());
 }
 
-fn draw() -> u64 {
+fn random_seed() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(0_u8) | 1
 }
@@ -122,7 +122,7 @@ fn mix(state: u64, word: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The hash of a key, given in parts.
+/// The hash of a key that is given in parts.
 #[inline]
 #[must_use]
 pub fn hash_key(key: &[Value]) -> u64 {
@@ -130,11 +130,11 @@ pub fn hash_key(key: &[Value]) -> u64 {
     for part in key {
         state = hash_value(state, part);
     }
-    // The table takes its tag from the high bits and the place from the low ones.
+    // The hash table takes its tag from the high bits and the bucket from the low ones.
     state ^ (state >> 29)
 }
 
-/// The hash of a key that is a network of version 4.
+/// The hash of a key that is an IPv4 network.
 #[inline]
 pub(super) fn hash_net4(prefix: [u8; 4], width: u8) -> u64 {
     let state = mix_net4(SEED.get(), prefix, width);
@@ -178,7 +178,7 @@ fn hash_value(state: u64, value: &Value) -> u64 {
         Value::Vector(vector) => vector.items().iter().fold(mix(state, 2), hash_value),
         Value::List(list) => list.items.iter().fold(state, hash_value),
         Value::Table(table) => {
-            // The order of entries says nothing.
+            // The order of entries does not matter.
             let sum = table.entries().iter().fold(0_u64, |sum, (key, value)| {
                 sum.wrapping_add(hash_value(hash_value(MULTIPLIER, key), value))
             });

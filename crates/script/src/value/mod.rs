@@ -1,7 +1,7 @@
-//! Values: what scripts compute with.
+//! The values of scripts.
 //!
-//! A [`Value`] is a cell of 16 bytes. Numbers, times, ports, enums, short strings and version 4 addresses are in the cell itself; everything
-//! else is behind one counted pointer. Each value knows its type, so that `any` needs no wrapper.
+//! A [`Value`] is a cell of 16 bytes. Numbers, times, ports, enums, short strings and IPv4 addresses are in the cell itself; all
+//! others are allocated behind one `Rc`. Each value knows its type, so `any` needs no wrapper.
 //!
 //! | module | duty |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`object`] | records, vectors, functions, files, opaque values |
 //! | `cycles` | frees values that only refer to each other |
 //! | [`equal`] | equality, order, hashes |
-//! | [`binary`] | what digests are taken of |
+//! | [`binary`] | the binary form over which digests are computed |
 //! | [`describe`] | the text that `print` and `cat` show |
 
 pub mod binary;
@@ -29,16 +29,16 @@ use crate::ids::TypeId;
 use crate::literal::{Literal, Port, Protocol, Subnet};
 use crate::support::pattern::Pattern;
 
-pub(crate) use object::{Defaults, Later};
+pub(crate) use object::{Defaults, LazyDefault};
 pub use object::{FileValue, FuncValue, List, OpaqueValue, Record, Vector};
 pub use table::Table;
 pub use text::LongStr;
 
-/// The longest string that is in the cell itself.
+/// Maximum length in bytes of a string that is stored in the cell.
 pub const SHORT: usize = 14;
 
-/// A string of up to [`SHORT`] bytes. The upper half of `len` distinguishes copies, as far as that goes: for
-/// `same_object` alone.
+/// A string of up to [`SHORT`] bytes. The upper four bits of `len` number the copies of a string, modulo 16; only
+/// `same_object` compares them.
 #[derive(Clone, Copy)]
 pub struct ShortStr {
     len: u8,
@@ -52,7 +52,7 @@ impl ShortStr {
         if len > SHORT {
             return None;
         }
-        // Two loads that may overlap, and no copy of a length that is not known before.
+        // Two loads that may overlap avoid a copy of variable length.
         let packed = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
             let [first, last] = [first, last].map(|half| u128::from(u64::from_le_bytes(*half)));
             first | last << (8 * (len - 8))
@@ -72,20 +72,20 @@ impl ShortStr {
         self.bytes.get(..usize::from(self.len & 0x0f)).unwrap_or(&[])
     }
 
-    /// The same string as another object.
+    /// The same string with this copy number, as another object.
     #[must_use]
     pub fn marked(self, mark: u32) -> Self {
         Self { len: self.len & 0x0f | (mark as u8) << 4, ..self }
     }
 
-    /// A copy: another object.
+    /// A copy, as another object.
     #[must_use]
     pub fn copied(self) -> Self {
         self.marked(u32::from(self.len >> 4) + 1)
     }
 }
 
-/// A value, or none ([`Value::Unset`]).
+/// A value, or no value ([`Value::Unset`]).
 #[derive(Default)]
 #[repr(u8)]
 pub enum Value {
@@ -114,13 +114,13 @@ pub enum Value {
     Net4([u8; 4], u8),
     /// A type.
     Type(TypeId),
-    /// A string that fits into the cell. Variants up to this one own nothing.
+    /// A string that fits into the cell. Variants up to this one own no memory.
     Short(ShortStr),
-    /// Any other address.
+    /// A version 6 address.
     Addr6(Rc<[u8; 16]>),
-    /// Any other network.
+    /// A version 6 network.
     Net6(Rc<Subnet>),
-    /// Any other string.
+    /// A longer string.
     Long(Rc<LongStr>),
     /// `pattern`.
     Pattern(Rc<Pattern>),
@@ -130,7 +130,7 @@ pub enum Value {
     Table(Rc<Table>),
     /// A vector.
     Vector(Rc<Vector>),
-    /// Several values in order: a key of several parts.
+    /// A list of values, such as a key of several parts.
     List(Rc<List>),
     /// A function, event or hook.
     Func(Rc<FuncValue>),
@@ -151,7 +151,7 @@ impl Clone for Value {
     }
 }
 
-/// The prefix of a version 4 address that is written as one of version 6.
+/// The prefix of IPv4-mapped IPv6 addresses, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
 pub const V4_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 impl Value {
@@ -162,7 +162,7 @@ impl Value {
         ShortStr::new(text).map_or_else(|| Self::Long(Rc::new(LongStr::new(text))), Self::Short)
     }
 
-    /// A string, its buffer taken over where it is long.
+    /// A string that reuses the buffer if it is long.
     #[must_use]
     pub fn string_owned(text: Vec<u8>) -> Self {
         if text.len() <= SHORT {
@@ -172,20 +172,20 @@ impl Value {
         }
     }
 
-    /// A string whose bytes are those of another one, changed one by one.
+    /// A string with each byte of `text` mapped by `change`.
     #[must_use]
     pub fn string_mapped(text: &[u8], change: impl Fn(u8) -> u8) -> Self {
-        let mut few = [0; text::INLINE];
-        match few.get_mut(..text.len()) {
-            Some(few) => {
-                few.iter_mut().zip(text).for_each(|(slot, byte)| *slot = change(*byte));
-                Self::string(few)
+        let mut buffer = [0; text::INLINE];
+        match buffer.get_mut(..text.len()) {
+            Some(buffer) => {
+                buffer.iter_mut().zip(text).for_each(|(slot, byte)| *slot = change(*byte));
+                Self::string(buffer)
             }
             None => Self::string_owned(text.iter().map(|byte| change(*byte)).collect()),
         }
     }
 
-    /// An address in network order; version 4 as `::ffff:a.b.c.d`.
+    /// An address from bytes in network order; IPv4 as `::ffff:a.b.c.d`.
     #[must_use]
     pub fn addr(bytes: [u8; 16]) -> Self {
         match bytes {
@@ -207,7 +207,7 @@ impl Value {
         }
     }
 
-    /// The value of a literal other than a pattern; `ty` is the type of its expression.
+    /// The value of a literal; `ty` is the type of its expression.
     #[must_use]
     pub fn literal(literal: &Literal, ty: TypeId) -> Self {
         match literal {
@@ -226,7 +226,7 @@ impl Value {
         }
     }
 
-    /// The literal of an atomic value.
+    /// The literal of an atomic value; `None` for other values.
     #[must_use]
     pub fn to_literal(&self) -> Option<Literal> {
         Some(match self {
@@ -245,10 +245,10 @@ impl Value {
         })
     }
 
-    /// Puts a value into a cell.
+    /// Stores a value in a cell.
     #[inline]
     pub(crate) fn put(cell: &mut Self, value: Self) {
-        // The tag alone is read first: where nothing is dropped, the old value is not read at all.
+        // Only the tag is read first: if nothing is dropped, the old value is not read at all.
         if cell.owns_memory() {
             drop(std::mem::replace(cell, value));
         } else {
@@ -256,15 +256,15 @@ impl Value {
         }
     }
 
-    /// Moves a result into a cell; an error stays behind. The value is copied as the 16 bytes that it is: taken out of the
-    /// result and put into another one, it would be copied in parts, and each further copy would wait for the parts.
+    /// Stores the value of a result in a cell, or returns the error. The value is copied as 16 bytes: a move through another
+    /// result would copy it in parts, and each following copy would stall on those stores.
     #[inline]
     pub(crate) fn put_result<E: Copy>(
         cell: &mut Self,
         mut result: Result<Self, E>,
     ) -> Result<(), E> {
         match &mut result {
-            // What was just written in parts is read in the same parts.
+            // A value just written in parts is read in the same parts.
             Ok(Self::Bool(value)) => Self::put(cell, Self::Bool(*value)),
             Ok(Self::Count(value)) => Self::put(cell, Self::Count(*value)),
             Ok(Self::Int(value)) => Self::put(cell, Self::Int(*value)),
@@ -278,7 +278,7 @@ impl Value {
         Ok(())
     }
 
-    /// Whether something must be dropped with it.
+    /// Whether the value owns memory, so that it must be dropped.
     #[inline]
     #[must_use]
     pub fn owns_memory(&self) -> bool {
@@ -300,7 +300,7 @@ impl Value {
         )
     }
 
-    /// Whether there is a value.
+    /// Whether this is not [`Value::Unset`].
     #[must_use]
     pub fn is_set(&self) -> bool {
         !matches!(self, Self::Unset)
@@ -316,7 +316,7 @@ impl Value {
         }
     }
 
-    /// The bytes of a string; none for other values.
+    /// The bytes of a string; empty for other values.
     #[must_use]
     pub fn str_bytes(&self) -> &[u8] {
         self.bytes().unwrap_or(&[])
@@ -334,7 +334,7 @@ impl Value {
         matches!(self, Self::Bool(true))
     }
 
-    /// A number as one without sign.
+    /// A number as an unsigned integer.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -347,7 +347,7 @@ impl Value {
         }
     }
 
-    /// A number as one with sign.
+    /// A number as a signed integer.
     #[must_use]
     pub fn int(&self) -> i64 {
         match self {
@@ -377,7 +377,7 @@ impl Value {
         }
     }
 
-    /// A network, its width in 128 bits.
+    /// A network in IPv6 form, with a width of up to 128.
     #[must_use]
     pub fn as_subnet(&self) -> Option<Subnet> {
         match self {
@@ -396,7 +396,7 @@ impl Value {
         }
     }
 
-    /// The record that this is.
+    /// The record; `None` for other values.
     #[must_use]
     pub fn record(&self) -> Option<&Rc<Record>> {
         match self {
@@ -405,7 +405,7 @@ impl Value {
         }
     }
 
-    /// The table or set that this is.
+    /// The table or set; `None` for other values.
     #[must_use]
     pub fn table(&self) -> Option<&Rc<Table>> {
         match self {
@@ -414,7 +414,7 @@ impl Value {
         }
     }
 
-    /// The vector that this is.
+    /// The vector; `None` for other values.
     #[must_use]
     pub fn vector(&self) -> Option<&Rc<Vector>> {
         match self {
@@ -423,7 +423,7 @@ impl Value {
         }
     }
 
-    /// The function that this is.
+    /// The function; `None` for other values.
     #[must_use]
     pub fn func(&self) -> Option<&Rc<FuncValue>> {
         match self {
@@ -432,7 +432,7 @@ impl Value {
         }
     }
 
-    /// The opaque value that this is.
+    /// The opaque value; `None` for other values.
     #[must_use]
     pub fn opaque(&self) -> Option<&Rc<OpaqueValue>> {
         match self {
@@ -441,7 +441,7 @@ impl Value {
         }
     }
 
-    /// The pattern that this is.
+    /// The pattern; `None` for other values.
     #[must_use]
     pub fn pattern(&self) -> Option<&Rc<Pattern>> {
         match self {
@@ -450,7 +450,7 @@ impl Value {
         }
     }
 
-    /// The type that this value knows of itself.
+    /// The dynamic type of the value.
     #[must_use]
     pub fn ty(&self) -> TypeId {
         match self {
@@ -477,7 +477,7 @@ impl Value {
         }
     }
 
-    /// Whether both are the very same object.
+    /// Whether both are the same object.
     #[must_use]
     pub fn same_object(&self, other: &Self) -> bool {
         match (self, other) {
@@ -495,7 +495,7 @@ impl Value {
         }
     }
 
-    /// The address of the object behind this value, to know it again.
+    /// The address of the value's object, which identifies it while it exists; `None` for values without identity.
     #[must_use]
     pub fn address(&self) -> Option<usize> {
         match self {
@@ -510,7 +510,7 @@ impl Value {
     }
 }
 
-/// A version 4 address as one of version 6.
+/// An IPv4 address as an IPv4-mapped IPv6 address.
 #[must_use]
 pub fn v4(bytes: [u8; 4]) -> [u8; 16] {
     let mut addr = [0; 16];

@@ -12,23 +12,23 @@ use crate::literal::PatternSource;
 use crate::support::pattern::{Modes, Pattern};
 use crate::vm::files::Failures;
 
-/// What a new record of a type has: values that all of them begin with, and containers and records that it gets once a
-/// script looks at them.
+/// The initial values of the fields of a record type: values that all records share, and containers and records that are
+/// created at the first access.
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
-    /// How many fields there are.
+    /// Number of fields.
     len: usize,
-    /// The first values of fields, up to the last that has one.
-    first: Vec<Value>,
-    /// Fields that get their values later, [`MOST_LATER`] at most.
-    later: Vec<(u32, Later)>,
-    /// By field, up to the last of these: its place among them and one, 0 for others.
-    places: Vec<u8>,
+    /// Shared initial values, up to the last field that has one.
+    shared: Vec<Value>,
+    /// Fields whose values are created at the first access, at most [`MAX_LAZY`].
+    lazy: Vec<(u32, LazyDefault)>,
+    /// For each field up to the last of these, its index in `lazy` plus one; 0 for others.
+    lazy_slots: Vec<u8>,
 }
 
-/// An empty container, or a record of first values, that is made when it is read.
+/// An empty container, or a record of initial values, that is created at the first access.
 #[derive(Clone, Debug)]
-pub(crate) enum Later {
+pub(crate) enum LazyDefault {
     /// A table or set, and whether its keys have one part.
     Table(TypeId, bool, Option<Rc<TableAttrs>>),
     /// A vector.
@@ -37,11 +37,11 @@ pub(crate) enum Later {
     Record(TypeId, Rc<Defaults>),
 }
 
-/// As many fields of a record can get their values later: one bit each.
-const MOST_LATER: usize = 32;
+/// Maximum number of lazy fields of a record: one bit of [`Record::pending`] each.
+const MAX_LAZY: usize = 32;
 
-impl Later {
-    fn make(&self) -> Value {
+impl LazyDefault {
+    fn create(&self) -> Value {
         match self {
             Self::Table(ty, single, attrs) => Value::Table(Table::new(*ty, *single, attrs.clone())),
             Self::Vector(ty) => Value::Vector(Vector::new(*ty, Vec::new())),
@@ -53,66 +53,66 @@ impl Later {
 }
 
 impl Defaults {
-    /// Those of a record of `len` fields.
+    /// Defaults of a record of `len` fields without initial values.
     pub(crate) fn new(len: usize) -> Self {
         Self { len, ..Self::default() }
     }
 
-    /// A field begins with this value.
-    pub(crate) fn begin(&mut self, index: usize, value: Value) {
-        grow(&mut self.first, index, &Self::default());
-        if let Some(first) = self.first.get_mut(index) {
-            *first = value;
+    /// Sets the shared initial value of a field.
+    pub(crate) fn set_initial(&mut self, index: usize, value: Value) {
+        grow(&mut self.shared, index, &Self::default());
+        if let Some(shared) = self.shared.get_mut(index) {
+            *shared = value;
         }
     }
 
-    /// A field gets this value when it is read. False where too many do: it is to be made with the record.
-    pub(crate) fn make_later(&mut self, index: u32, later: Later) -> bool {
-        let fits = self.later.len() < MOST_LATER;
+    /// Adds a lazy field. Returns false if there are too many: the value is to be created with the record.
+    pub(crate) fn add_lazy(&mut self, index: u32, lazy: LazyDefault) -> bool {
+        let fits = self.lazy.len() < MAX_LAZY;
         if fits {
-            self.later.push((index, later));
+            self.lazy.push((index, lazy));
             let index = index as usize;
-            if self.places.len() <= index {
-                self.places.resize(index + 1, 0);
+            if self.lazy_slots.len() <= index {
+                self.lazy_slots.resize(index + 1, 0);
             }
-            if let Some(place) = self.places.get_mut(index) {
-                *place = self.later.len() as u8;
+            if let Some(slot) = self.lazy_slots.get_mut(index) {
+                *slot = self.lazy.len() as u8;
             }
         }
         fits
     }
 
-    /// How many fields there are.
+    /// Number of fields.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The first values of this many fields.
+    /// The shared initial values of the first `count` fields.
     pub(crate) fn cells(&self, count: usize) -> Vec<Value> {
         let mut cells = Vec::with_capacity(count);
-        Value::append(&mut cells, self.first.get(..count).unwrap_or(&self.first));
+        Value::append(&mut cells, self.shared.get(..count).unwrap_or(&self.shared));
         let missing = count - cells.len();
         Value::append_unset(&mut cells, missing);
         cells
     }
 
-    /// The bit of a field that gets its value later.
+    /// The bit of a lazy field, and how its value is created.
     #[inline]
-    fn bit(&self, index: usize) -> Option<(u32, &Later)> {
-        let place = usize::from(*self.places.get(index)?).checked_sub(1)?;
-        Some((1 << place, &self.later.get(place)?.1))
+    fn bit(&self, index: usize) -> Option<(u32, &LazyDefault)> {
+        let slot = usize::from(*self.lazy_slots.get(index)?).checked_sub(1)?;
+        Some((1 << slot, &self.lazy.get(slot)?.1))
     }
 }
 
-/// A record: its type and one cell per field.
+/// A record: its type and the values of its fields.
 pub struct Record {
     ty: Cell<TypeId>,
-    /// Fields whose values are to be made once they are read, a bit for each of [`Defaults::later`].
-    unmade: Cell<u32>,
-    /// What fields without a cell have.
+    /// Lazy fields whose values do not exist yet, a bit for each of [`Defaults::lazy`].
+    pending: Cell<u32>,
+    /// The values of fields without a cell.
     defaults: Option<Rc<Defaults>>,
-    /// Cells of the last fields may be missing while these have their first values: scripts add dozens of fields to records of
-    /// connections, of which few change.
+    /// The cells of fields. Those of the last fields may be missing while these have their initial values: scripts add dozens of
+    /// fields to connection records, and few of them change.
     fields: RefCell<Vec<Value>>,
 }
 
@@ -120,63 +120,63 @@ impl Record {
     /// A record with these fields.
     #[must_use]
     pub fn new(ty: TypeId, fields: Vec<Value>) -> Rc<Self> {
-        Self::made(ty, fields, None, 0)
+        Self::with_parts(ty, fields, None, 0)
     }
 
-    /// A record with these cells for its first fields; what they leave unset is made later if it can be.
+    /// A record with these cells for its first fields. Lazy fields that they leave unset are pending.
     #[must_use]
     pub(crate) fn with_defaults(
         ty: TypeId,
         fields: Vec<Value>,
         defaults: &Rc<Defaults>,
     ) -> Rc<Self> {
-        let mut unmade = 0;
-        for (place, (index, _)) in defaults.later.iter().enumerate() {
+        let mut pending = 0;
+        for (bit, (index, _)) in defaults.lazy.iter().enumerate() {
             if !fields.get(*index as usize).is_some_and(Value::is_set) {
-                unmade |= 1 << place;
+                pending |= 1 << bit;
             }
         }
-        Self::made(ty, fields, Some(Rc::clone(defaults)), unmade)
+        Self::with_parts(ty, fields, Some(Rc::clone(defaults)), pending)
     }
 
-    /// A record of the same type without any cell: [`put_stored`](Self::put_stored) gives it those of its model.
-    pub(crate) fn like(&self) -> Rc<Self> {
-        Self::made(self.ty(), Vec::new(), self.defaults.clone(), self.unmade.get())
+    /// A record of the same type without cells, which [`set_stored`](Self::set_stored) adds.
+    pub(crate) fn empty_like(&self) -> Rc<Self> {
+        Self::with_parts(self.ty(), Vec::new(), self.defaults.clone(), self.pending.get())
     }
 
-    fn made(
+    fn with_parts(
         ty: TypeId,
         fields: Vec<Value>,
         defaults: Option<Rc<Defaults>>,
-        unmade: u32,
+        pending: u32,
     ) -> Rc<Self> {
-        let (ty, unmade, fields) = (Cell::new(ty), Cell::new(unmade), RefCell::new(fields));
-        let record = Rc::new(Self { ty, unmade, defaults, fields });
+        let (ty, pending, fields) = (Cell::new(ty), Cell::new(pending), RefCell::new(fields));
+        let record = Rc::new(Self { ty, pending, defaults, fields });
         cycles::record(&record);
         record
     }
 
-    /// Adds the cells that are missing. While a borrow of all fields exists all cells exist, so that nested borrows add none.
+    /// Adds the missing cells. While all fields are borrowed all cells exist, so nested borrows add none.
     fn complete(&self) {
         let Some(defaults) = &self.defaults else { return };
         if self.fields.borrow().len() < defaults.len {
             grow(&mut self.fields.borrow_mut(), defaults.len - 1, defaults);
         }
-        if self.unmade.get() > 0 {
-            for (index, _) in &defaults.later {
-                self.make(*index as usize);
+        if self.pending.get() > 0 {
+            for (index, _) in &defaults.lazy {
+                self.create_lazy(*index as usize);
             }
         }
     }
 
-    /// Makes the value of a field, if that is to be made.
+    /// Creates and returns the value of a pending field; unset for others.
     #[cold]
-    fn make(&self, index: usize) -> Value {
+    fn create_lazy(&self, index: usize) -> Value {
         let Some(defaults) = &self.defaults else { return Value::Unset };
-        let unmade = self.unmade.get();
-        match defaults.bit(index).filter(|(bit, _)| unmade & bit > 0) {
-            Some((_, later)) => {
-                let value = later.make();
+        let pending = self.pending.get();
+        match defaults.bit(index).filter(|(bit, _)| pending & bit > 0) {
+            Some((_, lazy)) => {
+                let value = lazy.create();
                 self.set(index, value.clone());
                 value
             }
@@ -184,14 +184,14 @@ impl Record {
         }
     }
 
-    /// A field that has no value in a cell.
+    /// The value of a field without a value in a cell.
     fn default(&self, index: usize, has_cell: bool) -> Value {
-        let made = if self.unmade.get() > 0 { self.make(index) } else { Value::Unset };
+        let created = if self.pending.get() > 0 { self.create_lazy(index) } else { Value::Unset };
         match &self.defaults {
-            Some(defaults) if !has_cell && !made.is_set() => {
-                defaults.first.get(index).cloned().unwrap_or_default()
+            Some(defaults) if !has_cell && !created.is_set() => {
+                defaults.shared.get(index).cloned().unwrap_or_default()
             }
-            _ => made,
+            _ => created,
         }
     }
 
@@ -201,7 +201,7 @@ impl Record {
         self.ty.get()
     }
 
-    /// A field; unset where it does not exist.
+    /// The value of a field; unset if the field does not exist.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Value {
@@ -216,7 +216,7 @@ impl Record {
         }
     }
 
-    /// Shows a field; unset where it does not exist. What looks at it may not change this record.
+    /// Passes the value of a field to `see`, unset if the field does not exist. `see` must not change this record.
     #[inline]
     pub(crate) fn show<R>(&self, index: usize, see: impl FnOnce(&Value) -> R) -> R {
         let fields = self.fields.borrow();
@@ -230,7 +230,7 @@ impl Record {
         }
     }
 
-    /// A field whose value is in a cell; unset for others.
+    /// The value in the cell of a field; unset if there is none.
     #[inline(always)]
     pub(crate) fn get_stored(&self, index: usize) -> Value {
         match self.fields.borrow().get(index) {
@@ -239,7 +239,7 @@ impl Record {
         }
     }
 
-    /// The stored value of a field of the record in a field; unset where there is none.
+    /// The value in the cell of a field of the record in a field; unset if there is none.
     #[inline]
     pub(crate) fn get_stored_in(&self, index: usize, inner: usize) -> Value {
         match self.fields.borrow().get(index) {
@@ -260,26 +260,26 @@ impl Record {
 
     fn has_default(&self, index: usize, has_cell: bool) -> bool {
         let Some(defaults) = &self.defaults else { return false };
-        let unmade = self.unmade.get();
-        unmade > 0 && defaults.bit(index).is_some_and(|(bit, _)| unmade & bit > 0)
-            || !has_cell && defaults.first.get(index).is_some_and(Value::is_set)
+        let pending = self.pending.get();
+        pending > 0 && defaults.bit(index).is_some_and(|(bit, _)| pending & bit > 0)
+            || !has_cell && defaults.shared.get(index).is_some_and(Value::is_set)
     }
 
-    /// The first value of a field need not be made: the field gets another one.
+    /// Clears the bit of a pending field, which is being set.
     #[inline]
-    fn given(&self, index: usize) {
-        let unmade = self.unmade.get();
-        if unmade > 0
+    fn clear_pending(&self, index: usize) {
+        let pending = self.pending.get();
+        if pending > 0
             && let Some((bit, _)) = self.defaults.as_ref().and_then(|all| all.bit(index))
         {
-            self.unmade.set(unmade & !bit);
+            self.pending.set(pending & !bit);
         }
     }
 
     /// Changes a field.
     #[inline]
     pub fn set(&self, index: usize, value: Value) {
-        self.given(index);
+        self.clear_pending(index);
         let mut fields = self.fields.borrow_mut();
         if index >= fields.len() {
             self.grow(&mut fields, index);
@@ -303,7 +303,7 @@ impl Record {
         }
     }
 
-    /// Changes several fields in one go. No value may be dropped by that which could reach this record.
+    /// Changes several fields with one borrow. This must not drop a value that could access this record.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Fields<'_>)) {
         let mut fields = self.fields.borrow_mut();
         change(&mut Fields { record: self, fields: &mut fields });
@@ -316,20 +316,20 @@ impl Record {
         self.fields.borrow()
     }
 
-    /// All fields, to change them. No value may be dropped meanwhile that could reach this record.
+    /// All fields, mutably. While they are borrowed, no value may be dropped that could access this record.
     #[must_use]
     pub fn fields_mut(&self) -> RefMut<'_, Vec<Value>> {
         self.complete();
         self.fields.borrow_mut()
     }
 
-    /// The cells that exist.
+    /// The existing cells.
     pub(crate) fn stored(&self) -> Ref<'_, Vec<Value>> {
         self.fields.borrow()
     }
 
-    /// Gives a record that is [like](Self::like) another copies of the cells of that one.
-    pub(crate) fn put_stored(&self, cells: Vec<Value>) {
+    /// Sets the cells of a record that [`empty_like`](Self::empty_like) created.
+    pub(crate) fn set_stored(&self, cells: Vec<Value>) {
         self.fields.replace(cells);
     }
 
@@ -339,46 +339,48 @@ impl Record {
     }
 }
 
-/// Makes cells for the fields up to `index`, with room for half as many as there were: many records live as long as their
-/// connections, and those that are filled field by field should not move for each four.
+/// Adds cells for the fields up to `index`, and grows the capacity by half of their number or more: records are often filled
+/// field by field. It does not double, since many records live as long as their connections.
 fn grow(fields: &mut Vec<Value>, index: usize, defaults: &Defaults) {
     let len = fields.len();
     if index >= len {
-        let room = (index + 1).max(len + len / 2).next_multiple_of(4);
-        fields.reserve_exact(room - len);
-        if let Some(first) = defaults.first.get(len..=index).or_else(|| defaults.first.get(len..)) {
-            Value::append(fields, first);
+        let capacity = (index + 1).max(len + len / 2).next_multiple_of(4);
+        fields.reserve_exact(capacity - len);
+        if let Some(values) =
+            defaults.shared.get(len..=index).or_else(|| defaults.shared.get(len..))
+        {
+            Value::append(fields, values);
         }
         let missing = index + 1 - fields.len();
         Value::append_unset(fields, missing);
     }
 }
 
-/// Fields of a record that are changed.
+/// The fields of a record in [`Record::change`].
 pub(crate) struct Fields<'a> {
     record: &'a Record,
     fields: &'a mut Vec<Value>,
 }
 
 impl Fields<'_> {
-    /// The field at a place, if there is a cell for it.
+    /// The cell of a field, if there is one.
     #[inline]
-    pub(crate) fn get(&self, place: Option<usize>) -> Option<&Value> {
-        self.fields.get(place?)
+    pub(crate) fn get(&self, index: Option<usize>) -> Option<&Value> {
+        self.fields.get(index?)
     }
 
-    /// Changes the field at a place, if there is one and the value is set.
+    /// Sets a field, if `index` is given and the value is set.
     #[inline]
-    pub(crate) fn set(&mut self, place: Option<usize>, value: Value) {
-        let Some(place) = place else { return };
+    pub(crate) fn set(&mut self, index: Option<usize>, value: Value) {
+        let Some(index) = index else { return };
         if !value.is_set() {
             return;
         }
-        self.record.given(place);
-        if place >= self.fields.len() {
-            self.record.grow(self.fields, place);
+        self.record.clear_pending(index);
+        if index >= self.fields.len() {
+            self.record.grow(self.fields, index);
         }
-        if let Some(field) = self.fields.get_mut(place) {
+        if let Some(field) = self.fields.get_mut(index) {
             Value::put(field, value);
         }
     }
@@ -405,12 +407,12 @@ impl Vector {
         self.ty.get()
     }
 
-    /// Gives a vector of an unspecified type its type.
+    /// Sets the type of a vector of an unspecified type.
     pub fn set_ty(&self, ty: TypeId) {
         self.ty.set(ty);
     }
 
-    /// The number of elements, holes among them.
+    /// The number of elements, holes included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.borrow().len()
@@ -437,7 +439,7 @@ impl Vector {
         self.items.borrow()
     }
 
-    /// All elements, to change them.
+    /// All elements, mutably.
     #[must_use]
     pub fn items_mut(&self) -> RefMut<'_, Vec<Value>> {
         self.items.borrow_mut()
@@ -449,7 +451,7 @@ impl Vector {
     }
 }
 
-/// Several values in order.
+/// A list of values, such as the parts of a key.
 pub struct List {
     /// Its type, a [`crate::types::Type::List`].
     pub ty: TypeId,
@@ -489,15 +491,15 @@ impl FuncValue {
 pub struct FileValue {
     /// Its name.
     pub name: String,
-    /// Where it is open.
+    /// The destination; `None` if the file is closed.
     pub sink: RefCell<Option<FileSink>>,
     /// Whether it has `&raw_output`.
     pub raw: Cell<bool>,
-    /// Whether each write goes to the system at once.
+    /// Whether each write is flushed at once.
     pub unbuffered: Cell<bool>,
-    /// When it was opened, in network time.
+    /// Network time at which it was opened.
     pub opened: f64,
-    /// Where it reports that it could not be written.
+    /// The list to which write errors are added.
     pub(crate) failures: Failures,
 }
 
@@ -536,11 +538,11 @@ pub struct OpaqueValue {
 
 /// The data of an opaque value.
 pub trait OpaqueData: Any {
-    /// A copy, where the kind has copies.
+    /// A copy; `None` if the type cannot be copied.
     fn duplicate(&self) -> Option<Box<dyn OpaqueData>>;
     /// As [`Any`].
     fn as_any(&self) -> &dyn Any;
-    /// As [`Any`], to change it.
+    /// As mutable [`Any`].
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -568,7 +570,7 @@ impl OpaqueValue {
     /// Its data, if it is a `T`.
     pub fn with<T: Any, R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut data = self.data.borrow_mut();
-        // The box itself is an `OpaqueData` where its content is not `Clone`: deref to the content.
+        // The box can implement `OpaqueData`, too: dereference to the content.
         (**data).as_any_mut().downcast_mut::<T>().map(f)
     }
 }
@@ -592,19 +594,19 @@ impl fmt::Debug for Record {
 pub struct Iter {
     /// The value to iterate over.
     pub over: Value,
-    /// The place of the next element.
+    /// The index of the next element, or its index in `order`.
     pub next: Cell<usize>,
-    /// Places in the order of the walk, where that is not the order of places.
+    /// The indexes in the order of the iteration, if they are not sorted.
     pub order: Option<Vec<u32>>,
 }
 
 impl Iter {
-    /// A walk over `over`; a table keeps its places until it ends.
+    /// Begins an iteration over `over`; the indexes of a table stay valid until it is dropped.
     #[must_use]
     pub fn new(over: Value) -> Rc<Self> {
         let mut order = None;
         if let Value::Table(table) = &over {
-            order = table.walk_begins();
+            order = table.begin_iteration();
         }
         Rc::new(Self { over, next: Cell::new(0), order })
     }
@@ -613,7 +615,7 @@ impl Iter {
 impl Drop for Iter {
     fn drop(&mut self) {
         if let Value::Table(table) = &self.over {
-            table.walk_ends();
+            table.end_iteration();
         }
     }
 }
@@ -625,14 +627,14 @@ mod tests {
     /// A record of five fields: a constant, a table, nothing, a vector, and nothing.
     fn defaults() -> Rc<Defaults> {
         let mut defaults = Defaults::new(5);
-        defaults.begin(0, Value::Count(7));
-        assert!(defaults.make_later(1, Later::Table(TypeId(70), true, None)));
-        assert!(defaults.make_later(3, Later::Vector(TypeId(71))));
+        defaults.set_initial(0, Value::Count(7));
+        assert!(defaults.add_lazy(1, LazyDefault::Table(TypeId(70), true, None)));
+        assert!(defaults.add_lazy(3, LazyDefault::Vector(TypeId(71))));
         Rc::new(defaults)
     }
 
     #[test]
-    fn first_values_take_no_cell_until_they_change() {
+    fn initial_values_take_no_cell_until_they_change() {
         let record = Record::with_defaults(TypeId(72), Vec::new(), &defaults());
         assert_eq!(record.get(0).count(), 7);
         let set: Vec<bool> = (0..6).map(|index| record.has(index)).collect();
@@ -652,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_given_or_taken_away_is_not_made() {
+    fn a_field_that_is_set_or_unset_is_not_created() {
         let record =
             Record::with_defaults(TypeId(72), vec![Value::Count(1), Value::Unset], &defaults());
         record.set(1, Value::Count(2));
@@ -666,10 +668,11 @@ mod tests {
     }
 
     #[test]
-    fn more_fields_than_bits_are_made_at_once() {
+    fn lazy_fields_beyond_the_limit_are_refused() {
         let mut defaults = Defaults::new(40);
-        let fits: Vec<bool> =
-            (0..40).map(|index| defaults.make_later(index, Later::Vector(TypeId(71)))).collect();
+        let fits: Vec<bool> = (0..40)
+            .map(|index| defaults.add_lazy(index, LazyDefault::Vector(TypeId(71))))
+            .collect();
         assert_eq!(fits.iter().filter(|fits| **fits).count(), 32);
         assert!(fits[31] && !fits[32]);
         let record = Record::with_defaults(TypeId(72), Vec::new(), &Rc::new(defaults));

@@ -1,4 +1,4 @@
-//! Zeek's order of tables: the bytes of keys and their hashes under the seeds of a run.
+//! Zeek's order of tables: the serialized keys and their hashes under the seeds of a run.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,38 +14,38 @@ thread_local! {
     static FUNCTIONS: RefCell<IdMap<u32, u32>> = RefCell::default();
 }
 
-/// From now on new tables of this thread are kept in Zeek's order under these hashes, or in the order of insertion.
+/// Sets the order of new tables of this thread: Zeek's order under these hashes, or the order of insertion for `None`.
 pub fn set_hashes(hashes: Option<Hashes>) {
     HASHES.set(hashes);
 }
 
-/// The hashes that tables are ordered by.
+/// The hashes by which tables are ordered; `None` for the order of insertion.
 #[must_use]
 pub fn hashes() -> Option<Hashes> {
     HASHES.get()
 }
 
-/// Says which fields of a record type are `&optional`.
+/// Registers which fields of a record type are `&optional`.
 pub fn set_optional(ty: TypeId, optional: Rc<[bool]>) {
     OPTIONAL.with_borrow_mut(|known| known.insert(ty, optional));
 }
 
-/// Forgets which fields of record types are `&optional`.
-pub fn forget_optional() {
+/// Clears the registered `&optional` fields.
+pub fn clear_optional() {
     OPTIONAL.with_borrow_mut(IdMap::clear);
 }
 
-/// The hash of a key, where tables are ordered by hashes.
+/// The hash of a key; `None` if tables are in the order of insertion.
 #[must_use]
-pub fn hash(of: &Value) -> Option<u64> {
+pub fn hash(value: &Value) -> Option<u64> {
     let hashes = HASHES.get()?;
-    Some(hashes.key(bytes(of)))
+    Some(hashes.key(bytes(value)))
 }
 
-/// The bytes of a key.
+/// The serialized form of a key.
 #[must_use]
-pub fn bytes(of: &Value) -> Vec<u8> {
-    match of {
+pub fn bytes(value: &Value) -> Vec<u8> {
+    match value {
         Value::Bool(value) => key::int(i64::from(*value)).to_vec(),
         Value::Int(value) | Value::Enum(_, value) => key::int(*value).to_vec(),
         Value::Count(value) => key::count(*value).to_vec(),
@@ -55,31 +55,35 @@ pub fn bytes(of: &Value) -> Vec<u8> {
         Value::Double(value) | Value::Time(value) | Value::Interval(value) => {
             key::double(*value).to_vec()
         }
-        Value::Short(_) | Value::Long(_) => of.str_bytes().to_vec(),
-        Value::Addr4(_) | Value::Addr6(_) => key::addr(of.addr_bytes().unwrap_or_default()).into(),
+        Value::Short(_) | Value::Long(_) => value.str_bytes().to_vec(),
+        Value::Addr4(_) | Value::Addr6(_) => {
+            key::addr(value.addr_bytes().unwrap_or_default()).into()
+        }
         Value::Net4(bytes, width) => key::subnet(super::v4(*bytes), u32::from(*width)).to_vec(),
         Value::Net6(net) => key::subnet(net.prefix, u32::from(net.width)).to_vec(),
         Value::Pattern(pattern) => key::pattern(pattern.text(), pattern.anywhere_text()),
-        Value::Func(func) => key::function(number(func.func.0)).to_vec(),
+        Value::Func(func) => key::function(function_number(func.func.0)).to_vec(),
         _ => {
             let mut writer = KeyBytes::new();
-            match of {
-                Value::List(list) => list.items.iter().for_each(|item| put(&mut writer, item)),
-                one => put(&mut writer, one),
+            match value {
+                Value::List(list) => {
+                    list.items.iter().for_each(|item| write_value(&mut writer, item));
+                }
+                one => write_value(&mut writer, one),
             }
             writer.finish()
         }
     }
 }
 
-fn number(func: u32) -> u32 {
+fn function_number(func: u32) -> u32 {
     FUNCTIONS.with_borrow_mut(|known| {
         let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
         *known.entry(func).or_insert(next)
     })
 }
 
-fn put(writer: &mut KeyBytes, value: &Value) {
+fn write_value(writer: &mut KeyBytes, value: &Value) {
     match value {
         Value::Bool(value) => writer.int(i64::from(*value)),
         Value::Int(value) | Value::Enum(_, value) => writer.int(*value),
@@ -93,7 +97,7 @@ fn put(writer: &mut KeyBytes, value: &Value) {
         Value::Net4(bytes, width) => writer.subnet(super::v4(*bytes), u32::from(*width)),
         Value::Net6(net) => writer.subnet(net.prefix, u32::from(net.width)),
         Value::Pattern(pattern) => writer.pattern(pattern.text(), pattern.anywhere_text()),
-        Value::Func(func) => writer.function(number(func.func.0)),
+        Value::Func(func) => writer.function(function_number(func.func.0)),
         Value::Record(record) => {
             let optional = OPTIONAL.with_borrow(|known| known.get(&record.ty()).cloned());
             for (index, field) in record.fields().iter().enumerate() {
@@ -107,7 +111,7 @@ fn put(writer: &mut KeyBytes, value: &Value) {
                         continue;
                     }
                 }
-                put(writer, field);
+                write_value(writer, field);
             }
         }
         Value::Vector(vector) => {
@@ -116,20 +120,20 @@ fn put(writer: &mut KeyBytes, value: &Value) {
             for (index, item) in items.iter().enumerate() {
                 writer.element(index as u32, item.is_set());
                 if item.is_set() {
-                    put(writer, item);
+                    write_value(writer, item);
                 }
             }
         }
         Value::List(list) => {
             writer.size(list.items.len() as u32);
-            list.items.iter().for_each(|item| put(writer, item));
+            list.items.iter().for_each(|item| write_value(writer, item));
         }
-        Value::Table(table) => put_table(writer, table),
+        Value::Table(table) => write_table(writer, table),
         _ => (),
     }
 }
 
-fn put_table(writer: &mut KeyBytes, table: &Table) {
+fn write_table(writer: &mut KeyBytes, table: &Table) {
     let mut entries: Vec<(u64, Vec<u8>, Value, Value)> = table
         .entries()
         .into_iter()
@@ -139,9 +143,9 @@ fn put_table(writer: &mut KeyBytes, table: &Table) {
     writer.size(entries.len() as u32);
     for (_, _, key, value) in &entries {
         writer.size(parts(key).len() as u32);
-        parts(key).iter().for_each(|part| put(writer, part));
+        parts(key).iter().for_each(|part| write_value(writer, part));
         if value.is_set() {
-            put(writer, value);
+            write_value(writer, value);
         }
     }
 }

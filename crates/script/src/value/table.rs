@@ -1,8 +1,8 @@
 //! Tables and sets.
 //!
-//! Entries are in an array in the order of their insertion, found through a hash table of their
-//! indices; the few of a small table are searched one after the other. Removal leaves a gap; gaps are closed when they
-//! are many and no loop walks over the table. With a seed, walks follow the slots of Zeek's dictionary instead, which is
+//! Entries are in an array in the order of their insertion, and a hash table has their
+//! indexes; small tables are searched linearly. A removal leaves a gap; gaps are closed when there
+//! are many and no iteration is active. With a seed, iterations follow the slots of Zeek's dictionary, which is
 //! stored as well.
 
 use std::cell::{Cell, RefCell};
@@ -24,7 +24,7 @@ pub struct TableAttrs {
     pub default: Option<ExprId>,
     /// `&default_insert`.
     pub default_insert: Option<ExprId>,
-    /// Which times expire entries, and after how long.
+    /// The attribute by which entries expire, and its interval.
     pub expire: Option<(ExpireKind, ExprId)>,
     /// `&expire_func`.
     pub expire_func: Option<ExprId>,
@@ -51,40 +51,41 @@ pub struct Table {
     single: Cell<bool>,
     state: RefCell<State>,
     attrs: RefCell<Option<Rc<TableAttrs>>>,
-    walks: Cell<u32>,
-    /// Those of them that look for entries to expire.
+    /// Active iterations.
+    iterations: Cell<u32>,
+    /// Active iterations that expire entries; `iterations` counts them, too.
     expiries: Cell<u32>,
-    /// The value of `&default` where it is constant or a function, evaluated at its first use.
+    /// The value of `&default`, evaluated at its first use.
     pub default_cache: RefCell<Option<Value>>,
     /// Whether `&on_change` is being called.
     pub in_change: Cell<bool>,
-    /// Whether its expiry has a timer.
+    /// Whether an expiry timer of the table exists.
     pub expiring: Cell<bool>,
-    /// Whether a `when` watches it.
+    /// Whether a `when` condition depends on the table.
     pub watched: Cell<bool>,
 }
 
 #[derive(Default)]
 struct State {
     entries: Vec<Entry>,
-    /// The places of entries by their hashes, if the table is [indexed](Self::is_indexed).
-    places: HashTable<u32>,
-    /// How many entries there are.
+    /// The indexes of entries by hash, if the table is [indexed](Self::is_indexed).
+    indexes: HashTable<u32>,
+    /// Number of entries.
     live: u32,
-    /// The place that was found last: `t[k]` often follows `k in t`.
+    /// The index that was found last: `t[k]` often follows `k in t`.
     last: Cell<u32>,
-    /// Whether there are, or were, more than [`SMALL`] entries.
+    /// Whether the table has or had more than [`MAX_UNINDEXED`] entries.
     is_indexed: bool,
-    /// What few tables have.
+    /// State that few tables need.
     rare: Option<Box<RareState>>,
 }
 
-/// Most entries, gaps among them, of a table without a hash table: most tables of a connection have one or two.
-const SMALL: usize = 8;
+/// Maximum number of entries, gaps included, of a table without a hash table. Most tables of a connection have one or two.
+const MAX_UNINDEXED: usize = 8;
 
 #[derive(Default)]
 struct RareState {
-    /// The widths of keys that are networks.
+    /// The prefix lengths of keys that are networks.
     widths: Option<NetworkWidths>,
     patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
     order: Option<Order>,
@@ -94,9 +95,9 @@ struct RareState {
 #[derive(Default)]
 struct Order {
     slots: SlotDict<u32, ()>,
-    /// The hash that the order goes by, for each place.
+    /// The hash in Zeek's dictionary, for each entry.
     hashes: Vec<u64>,
-    /// Places without an entry.
+    /// Indexes of gaps.
     free: Vec<u32>,
 }
 
@@ -106,13 +107,13 @@ impl RareState {
     }
 }
 
-/// How many networks there are of each width.
+/// Number of networks of each prefix length.
 #[derive(Default)]
 struct NetworkWidths {
-    /// Widths in 128 bits with the number of networks, the longest first.
+    /// Prefix lengths in IPv6 form with the number of networks, the longest first.
     all: Vec<(u8, u32)>,
-    /// For each width of networks of version 4, whether there are any.
-    of_4: u64,
+    /// A bit for each IPv4 prefix length that occurs.
+    v4_widths: u64,
 }
 
 impl NetworkWidths {
@@ -126,7 +127,7 @@ impl NetworkWidths {
             }
             Err(at) => self.all.insert(at, (net.width, 1)),
         }
-        self.find_4();
+        self.update_v4_widths();
     }
 
     fn remove(&mut self, key: &Value) {
@@ -135,33 +136,33 @@ impl NetworkWidths {
             *count = count.saturating_sub(1);
         }
         self.all.retain(|(_, count)| *count > 0);
-        self.find_4();
+        self.update_v4_widths();
     }
 
-    fn find_4(&mut self) {
-        let of_4 = self.all.iter().filter_map(|(width, _)| width.checked_sub(96));
-        self.of_4 = of_4.fold(0, |of_4, width| of_4 | 1 << width);
+    fn update_v4_widths(&mut self) {
+        let v4_widths = self.all.iter().filter_map(|(width, _)| width.checked_sub(96));
+        self.v4_widths = v4_widths.fold(0, |v4_widths, width| v4_widths | 1 << width);
     }
 
-    /// Widths of at most `longest`, the longest first.
+    /// Prefix lengths of at most `longest`, the longest first.
     fn up_to(&self, longest: u8) -> impl Iterator<Item = u8> {
         self.all.iter().map(|(width, _)| *width).filter(move |width| *width <= longest)
     }
 }
 
-/// An entry.
+/// An entry of a table.
 #[derive(Clone)]
 struct Entry {
     hash: u64,
-    /// The key; a list where it has several parts. Unset where the entry was removed.
+    /// The key, a list if it has several parts. Unset in a gap.
     key: Value,
     value: Value,
-    /// When it was created, read or written; expiry goes by it.
+    /// Network time of the creation, read or write from which the entry expires.
     time: f64,
 }
 
 impl Table {
-    /// An empty table. `single` says whether keys have one part.
+    /// An empty table. `single` is true if keys have one part.
     #[must_use]
     pub fn new(ty: TypeId, single: bool, attrs: Option<Rc<TableAttrs>>) -> Rc<Self> {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
@@ -172,7 +173,7 @@ impl Table {
             single: Cell::new(single),
             state: RefCell::new(State { rare, ..State::default() }),
             attrs: RefCell::new(attrs),
-            walks: Cell::new(0),
+            iterations: Cell::new(0),
             expiries: Cell::new(0),
             default_cache: RefCell::new(None),
             in_change: Cell::new(false),
@@ -189,7 +190,7 @@ impl Table {
         self.ty.get()
     }
 
-    /// Gives a table of an unspecified type its type.
+    /// Sets the type of a table of an unspecified type.
     pub fn set_ty(&self, ty: TypeId, single: bool) {
         self.ty.set(ty);
         self.single.set(single);
@@ -201,7 +202,7 @@ impl Table {
         self.attrs.borrow().clone()
     }
 
-    /// Changes its attributes.
+    /// Replaces its attributes.
     pub fn set_attrs(&self, attrs: Option<Rc<TableAttrs>>) {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
         if ordered && let Some(rare) = &mut self.state.borrow_mut().rare {
@@ -229,16 +230,16 @@ impl Table {
         self.attrs.borrow().is_some()
     }
 
-    /// Whether finding an entry changes nothing: no `&read_expire`.
+    /// Whether lookups have no side effects: no expiry.
     #[must_use]
-    pub fn is_read_freely(&self) -> bool {
+    pub fn is_lookup_pure(&self) -> bool {
         self.attrs.borrow().as_ref().is_none_or(|attrs| attrs.expire.is_none())
     }
 
-    /// Whether changing an entry has no further effects: no expiry, no `&on_change`.
+    /// Whether changes have no side effects: no active iteration, no expiry, no `&on_change`.
     #[must_use]
-    pub fn is_written_freely(&self) -> bool {
-        self.walks.get() == 0
+    pub fn is_update_pure(&self) -> bool {
+        self.iterations.get() == 0
             && self
                 .attrs
                 .borrow()
@@ -246,43 +247,43 @@ impl Table {
                 .is_none_or(|attrs| attrs.expire.is_none() && attrs.on_change.is_none())
     }
 
-    /// Whether a loop walks over it.
+    /// Whether a loop over the table is active.
     #[must_use]
-    pub fn is_walked(&self) -> bool {
-        self.walks.get() > self.expiries.get()
+    pub fn is_iterated(&self) -> bool {
+        self.iterations.get() > self.expiries.get()
     }
 
-    /// Whether nothing is going on with it: no walk, no call for a change, no `when` that watches it.
+    /// Whether the table has only entries: no active iteration, no running `&on_change`, no dependent `when`, no order of Zeek.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.walks.get() == 0
+        self.iterations.get() == 0
             && !self.in_change.get()
             && !self.watched.get()
             && self.state.borrow().order().is_none()
     }
 
-    /// Whether there are keys that are networks.
+    /// Whether a key is a network.
     #[must_use]
     pub fn has_networks(&self) -> bool {
         self.state.borrow().widths().is_some()
     }
 
-    /// The value of the entry whose key is the longest network that has this address or network in it; unset where there is none.
+    /// The value of the longest network that contains an address or network (longest-prefix match); unset if there is none.
     #[must_use]
     pub fn get_longest(&self, key: &Value) -> Value {
         match self.find_longest(key) {
-            Some(place) => self.value_at(place),
+            Some(index) => self.value_at(index),
             None => Value::Unset,
         }
     }
 
-    /// Adds or changes an entry; `ty` is the type of lists of keys. Returns the previous value.
+    /// Like [`insert`](Self::insert), with the parts of the key; `ty` is the type of a list of these.
     pub fn put(&self, key: &[Value], value: Value, time: f64, ty: TypeId) -> Option<Value> {
         let hash = hash_key(key);
         {
             let state = &mut *self.state.borrow_mut();
-            if let Some(place) = state.find(key, hash) {
-                state.found(place);
-                let entry = state.entries.get_mut(place)?;
+            if let Some(index) = state.find(key, hash) {
+                state.record_lookup(index);
+                let entry = state.entries.get_mut(index)?;
                 entry.time = time;
                 return Some(std::mem::replace(&mut entry.value, value));
             }
@@ -297,41 +298,41 @@ impl Table {
         self.single.get()
     }
 
-    /// The place of the entry with exactly this key, given in parts.
+    /// The index of the entry with exactly this key, given in parts.
     #[must_use]
     pub fn find(&self, key: &[Value]) -> Option<usize> {
         let mut state = self.state.borrow_mut();
         if state.live == 0 {
             return None;
         }
-        let place = state.find(key, hash_key(key))?;
-        state.found(place);
-        Some(place)
+        let index = state.find(key, hash_key(key))?;
+        state.record_lookup(index);
+        Some(index)
     }
 
     /// The value of the entry with exactly this key; unset in sets.
     #[must_use]
     pub fn get(&self, key: &[Value]) -> Option<Value> {
-        let place = self.find(key)?;
-        Some(self.value_at(place))
+        let index = self.find(key)?;
+        Some(self.value_at(index))
     }
 
-    /// The value of the entry with exactly this key; unset where there is none, and in sets.
+    /// The value of the entry with exactly this key; unset if there is none, and in sets.
     #[must_use]
     pub fn get_or_unset(&self, key: &[Value]) -> Value {
         let mut state = self.state.borrow_mut();
         if state.live == 0 {
             return Value::Unset;
         }
-        let Some(place) = state.find(key, hash_key(key)) else { return Value::Unset };
-        state.found(place);
-        match state.entries.get(place) {
+        let Some(index) = state.find(key, hash_key(key)) else { return Value::Unset };
+        state.record_lookup(index);
+        match state.entries.get(index) {
             Some(entry) => entry.value.clone(),
             None => Value::Unset,
         }
     }
 
-    /// The place of the entry whose key is the longest network that has this address or network in it.
+    /// The index of the longest network that contains an address or network (longest-prefix match).
     #[must_use]
     pub fn find_longest(&self, key: &Value) -> Option<usize> {
         let state = self.state.borrow();
@@ -343,19 +344,19 @@ impl Table {
         };
         let mut longest = 128;
         if let Some((address, width)) = version_4 {
-            // Networks of version 4 first: they are 96 bits longer in the form of version 6.
+            // IPv4 networks first: their prefixes are 96 bits longer in IPv6 form.
             let bits = u32::from_be_bytes(address);
-            let mut left = widths.of_4 & (u64::MAX >> (63 - u32::from(width.min(32))));
+            let mut left = widths.v4_widths & (u64::MAX >> (63 - u32::from(width.min(32))));
             while left != 0 {
                 let width = 63 - left.leading_zeros();
                 left &= !(1 << width);
-                let kept = u32::MAX.checked_shl(32 - width).unwrap_or(0);
-                if let Some(place) = state.find_net4((bits & kept).to_be_bytes(), width as u8) {
-                    return Some(place);
+                let netmask = u32::MAX.checked_shl(32 - width).unwrap_or(0);
+                if let Some(index) = state.find_net4((bits & netmask).to_be_bytes(), width as u8) {
+                    return Some(index);
                 }
             }
             longest = 95;
-            // Few tables have networks of both versions.
+            // Few tables have both IPv4 and IPv6 networks.
             widths.all.last().filter(|(width, _)| *width <= longest)?;
         }
         let address = match key {
@@ -370,7 +371,7 @@ impl Table {
         widths.up_to(longest).find_map(|width| {
             let prefix = mask(address, width);
             let is_version_4 = width >= 96 && prefix.starts_with(&V4_PREFIX);
-            // All networks of version 6 are looked up by one value.
+            // One value is reused for all IPv6 lookups.
             let [value] = &mut probe;
             let is_changed = match value {
                 Value::Net6(net) if !is_version_4 => {
@@ -385,9 +386,9 @@ impl Table {
         })
     }
 
-    /// Places of all entries whose keys are networks that contain, or are within, `key`.
+    /// Indexes of all entries whose keys are networks that contain `key`, the longest first.
     #[must_use]
-    pub fn places_containing(&self, key: &Value) -> Vec<usize> {
+    pub fn indexes_containing(&self, key: &Value) -> Vec<usize> {
         let (address, longest) = match key {
             Value::Addr4(_) | Value::Addr6(_) => match key.addr_bytes() {
                 Some(bytes) => (bytes, 128),
@@ -407,25 +408,25 @@ impl Table {
         found
     }
 
-    /// Places of the entries whose keys are patterns that match all of `text`, in the order of their keys.
+    /// Indexes of the entries whose keys are patterns that match all of `text`, in the order of an iteration.
     #[must_use]
-    pub fn places_matching(&self, text: &[u8]) -> Vec<usize> {
+    pub fn indexes_matching(&self, text: &[u8]) -> Vec<usize> {
         let set = {
             let mut state = self.state.borrow_mut();
             match state.rare.as_ref().and_then(|rare| rare.patterns.as_ref()) {
                 Some(set) => Rc::clone(set),
                 None => {
-                    let mut places = Vec::new();
+                    let mut indexes = Vec::new();
                     let mut texts = Vec::new();
-                    for place in state.walk_places() {
+                    for index in state.ordered_indexes() {
                         if let Some(Value::Pattern(pattern)) =
-                            state.entries.get(place as usize).map(|entry| &entry.key)
+                            state.entries.get(index as usize).map(|entry| &entry.key)
                         {
-                            places.push(place);
+                            indexes.push(index);
                             texts.push(pattern.text().to_vec());
                         }
                     }
-                    let set = Rc::new((PatternSet::new(texts), places));
+                    let set = Rc::new((PatternSet::new(texts), indexes));
                     state.rare.get_or_insert_default().patterns = Some(Rc::clone(&set));
                     set
                 }
@@ -434,11 +435,11 @@ impl Table {
         set.0
             .matching(text)
             .into_iter()
-            .filter_map(|index| set.1.get(index as usize).map(|place| *place as usize))
+            .filter_map(|pattern| set.1.get(pattern as usize).map(|index| *index as usize))
             .collect()
     }
 
-    /// The size of the automaton of keys that are patterns; nothing before the first look-up.
+    /// Statistics of the automaton for keys that are patterns; zero before the first lookup.
     #[must_use]
     pub fn pattern_stats(&self) -> PatternStats {
         let state = self.state.borrow();
@@ -446,47 +447,47 @@ impl Table {
         patterns.map(|set| set.0.stats()).unwrap_or_default()
     }
 
-    /// The value at a place.
+    /// The value of the entry at an index.
     #[must_use]
-    pub fn value_at(&self, place: usize) -> Value {
-        match self.state.borrow().entries.get(place) {
+    pub fn value_at(&self, index: usize) -> Value {
+        match self.state.borrow().entries.get(index) {
             Some(entry) => entry.value.clone(),
             None => Value::Unset,
         }
     }
 
-    /// The key at a place: unset where there is no entry.
+    /// The key of the entry at an index; unset if there is none.
     #[must_use]
-    pub fn key_at(&self, place: usize) -> Value {
-        self.state.borrow().entries.get(place).map(|entry| entry.key.clone()).unwrap_or_default()
+    pub fn key_at(&self, index: usize) -> Value {
+        self.state.borrow().entries.get(index).map(|entry| entry.key.clone()).unwrap_or_default()
     }
 
-    /// Key, value and time at a place.
+    /// Key, value and time of the entry at an index.
     #[must_use]
-    pub fn entry_at(&self, place: usize) -> Option<(Value, Value, f64)> {
+    pub fn entry_at(&self, index: usize) -> Option<(Value, Value, f64)> {
         let state = self.state.borrow();
-        let entry = state.entries.get(place)?;
+        let entry = state.entries.get(index)?;
         entry.key.is_set().then(|| (entry.key.clone(), entry.value.clone(), entry.time))
     }
 
-    /// Behind the last place.
+    /// One past the last index.
     #[must_use]
-    pub fn places_end(&self) -> usize {
+    pub fn indexes_end(&self) -> usize {
         self.state.borrow().entries.len()
     }
 
-    /// Changes the time of the entry at a place.
-    pub fn touch(&self, place: usize, time: f64) {
-        if let Some(entry) = self.state.borrow_mut().entries.get_mut(place) {
+    /// Sets the time of the entry at an index.
+    pub fn touch(&self, index: usize, time: f64) {
+        if let Some(entry) = self.state.borrow_mut().entries.get_mut(index) {
             entry.time = time;
         }
     }
 
-    /// Changes the value at a place.
-    pub fn set_at(&self, place: usize, value: Value) {
+    /// Sets the value of the entry at an index.
+    pub fn set_at(&self, index: usize, value: Value) {
         let old = {
             let mut state = self.state.borrow_mut();
-            state.entries.get_mut(place).map(|entry| std::mem::replace(&mut entry.value, value))
+            state.entries.get_mut(index).map(|entry| std::mem::replace(&mut entry.value, value))
         };
         drop(old);
     }
@@ -497,9 +498,9 @@ impl Table {
         let hash = hash_key(parts(&key));
         {
             let state = &mut *self.state.borrow_mut();
-            if let Some(place) = state.find(parts(&key), hash) {
-                state.found(place);
-                let entry = state.entries.get_mut(place)?;
+            if let Some(index) = state.find(parts(&key), hash) {
+                state.record_lookup(index);
+                let entry = state.entries.get_mut(index)?;
                 entry.time = time;
                 return Some(std::mem::replace(&mut entry.value, value));
             }
@@ -508,7 +509,7 @@ impl Table {
         None
     }
 
-    /// Adds an entry that is not there.
+    /// Adds an entry whose key is not in the table.
     fn add(&self, key: Value, value: Value, time: f64, hash: u64) {
         let state = &mut *self.state.borrow_mut();
         if let Value::Net4(..) | Value::Net6(_) = key {
@@ -524,13 +525,13 @@ impl Table {
             }
         }
         let entry = Entry { hash, key, value, time };
-        match reused.and_then(|place| Some((place, state.entries.get_mut(place as usize)?))) {
-            Some((place, free)) => {
+        match reused.and_then(|index| Some((index, state.entries.get_mut(index as usize)?))) {
+            Some((index, free)) => {
                 *free = entry;
                 state.live += 1;
-                state.index(hash, place);
+                state.index_entry(hash, index);
             }
-            None => state.push(entry, self.walks.get() == 0),
+            None => state.push(entry, self.iterations.get() == 0),
         }
     }
 
@@ -538,8 +539,8 @@ impl Table {
     pub fn remove(&self, key: &[Value]) -> Option<Value> {
         let hash = hash_key(key);
         let state = &mut *self.state.borrow_mut();
-        let place = state.find(key, hash)?;
-        state.remove_at(place, self.walks.get() == 0)
+        let index = state.find(key, hash)?;
+        state.remove_at(index, self.iterations.get() == 0)
     }
 
     /// Removes all entries.
@@ -559,7 +560,7 @@ impl Table {
         }
     }
 
-    /// Keys and values in the order of a walk.
+    /// Keys and values in the order of an iteration.
     #[must_use]
     pub fn entries(&self) -> Vec<(Value, Value)> {
         let state = self.state.borrow();
@@ -573,98 +574,98 @@ impl Table {
             Some(order) => order
                 .slots
                 .iter()
-                .filter_map(|(place, ())| state.entries.get(*place as usize))
+                .filter_map(|(index, ())| state.entries.get(*index as usize))
                 .map(|entry| (entry.key.clone(), entry.value.clone()))
                 .collect(),
         }
     }
 
-    /// Keys in the order of a walk.
+    /// Keys in the order of an iteration.
     #[must_use]
     pub fn keys(&self) -> Vec<Value> {
         self.entries().into_iter().map(|(key, _)| key).collect()
     }
 
-    /// Keys, values and times in the order of a walk.
+    /// Keys, values and times in the order of an iteration.
     #[must_use]
     pub fn entries_with_times(&self) -> Vec<(Value, Value, f64)> {
         let state = self.state.borrow();
         state
-            .walk_places()
+            .ordered_indexes()
             .into_iter()
-            .filter_map(|place| state.entries.get(place as usize))
+            .filter_map(|index| state.entries.get(index as usize))
             .map(|entry| (entry.key.clone(), entry.value.clone(), entry.time))
             .collect()
     }
 
-    /// A walk begins: indices stay valid until it ends. Returns the indices in order if they are
+    /// Begins an iteration, during which indexes stay valid. Returns the indexes in order if they are
     /// not sorted.
     #[must_use]
-    pub fn walk_begins(&self) -> Option<Vec<u32>> {
-        self.walks.set(self.walks.get() + 1);
+    pub fn begin_iteration(&self) -> Option<Vec<u32>> {
+        self.iterations.set(self.iterations.get() + 1);
         self.state.borrow_mut().slots().map(|slots| {
             slots.begin_loop();
-            slots.iter().map(|(place, ())| *place).collect()
+            slots.iter().map(|(index, ())| *index).collect()
         })
     }
 
-    /// A walk that looks for entries to expire begins: places stay valid until it ends, and entries may change.
-    pub fn expiry_begins(&self) {
-        let _ = self.walk_begins();
+    /// Begins an iteration that expires entries, during which indexes stay valid and entries may change.
+    pub fn begin_expiry(&self) {
+        let _ = self.begin_iteration();
         self.expiries.set(self.expiries.get() + 1);
     }
 
-    /// A walk that looks for entries to expire ends.
-    pub fn expiry_ends(&self) {
+    /// Ends an iteration that expires entries.
+    pub fn end_expiry(&self) {
         self.expiries.set(self.expiries.get().saturating_sub(1));
-        self.walk_ends();
+        self.end_iteration();
     }
 
-    /// A walk ends.
-    pub fn walk_ends(&self) {
-        self.walks.set(self.walks.get().saturating_sub(1));
+    /// Ends an iteration.
+    pub fn end_iteration(&self) {
+        self.iterations.set(self.iterations.get().saturating_sub(1));
         if let Some(slots) = self.state.borrow_mut().slots() {
             slots.end_loop();
         }
     }
 
-    /// A walk begins that sees each entry once, whatever is removed meanwhile; `None` where indices stay valid
-    /// without it.
+    /// Begins an iteration in Zeek's order that visits each entry once despite removals; `None` for a table in the order
+    /// of insertion.
     #[must_use]
-    pub fn robust_begins(&self) -> Option<RobustWalk> {
+    pub fn begin_robust_iteration(&self) -> Option<RobustWalk> {
         self.state.borrow_mut().slots().map(|slots| slots.begin_robust())
     }
 
-    /// The place of the next entry of such a walk.
+    /// The index of the next entry of such an iteration.
     #[must_use]
-    pub fn robust_next(&self, walk: &RobustWalk) -> Option<u32> {
+    pub fn next_robust_index(&self, walk: &RobustWalk) -> Option<u32> {
         let mut state = self.state.borrow_mut();
-        state.slots()?.next_robust(walk).map(|(_, place)| place)
+        state.slots()?.next_robust(walk).map(|(_, index)| index)
     }
 
-    /// Such a walk ends.
-    pub fn robust_ends(&self, walk: RobustWalk) {
+    /// Ends such an iteration.
+    pub fn end_robust_iteration(&self, walk: RobustWalk) {
         if let Some(slots) = self.state.borrow_mut().slots() {
             slots.end_robust(walk);
         }
     }
 
-    /// The next entry of a walk in index order, and the index to continue from.
+    /// The next entry in index order, and the index to continue from.
     #[must_use]
-    pub fn next_from(&self, mut place: usize) -> Option<(usize, Value, Value)> {
+    pub fn next_from(&self, mut index: usize) -> Option<(usize, Value, Value)> {
         let state = self.state.borrow();
         loop {
-            let entry = state.entries.get(place)?;
-            place += 1;
+            let entry = state.entries.get(index)?;
+            index += 1;
             if entry.key.is_set() {
-                return Some((place, entry.key.clone(), entry.value.clone()));
+                return Some((index, entry.key.clone(), entry.value.clone()));
             }
         }
     }
 }
 
 impl Entry {
-    /// Whether its key has these parts.
+    /// Whether the key of the entry consists of these parts.
     #[inline]
     fn is(&self, key: &[Value]) -> bool {
         match (&self.key, key) {
@@ -677,11 +678,11 @@ impl Entry {
 }
 
 impl Order {
-    /// A key gets a place.
-    fn add(&mut self, key: &Value, place: u32) {
+    /// Adds the key of an entry.
+    fn add(&mut self, key: &Value, entry: u32) {
         let hash = order::hash(key).unwrap_or(0);
-        self.slots.insert(hash, place, ());
-        let index = place as usize;
+        self.slots.insert(hash, entry, ());
+        let index = entry as usize;
         if self.hashes.len() <= index {
             self.hashes.resize(index + 1, 0);
         }
@@ -690,8 +691,8 @@ impl Order {
         }
     }
 
-    fn hash(&self, place: usize) -> u64 {
-        self.hashes.get(place).copied().unwrap_or(0)
+    fn hash(&self, index: usize) -> u64 {
+        self.hashes.get(index).copied().unwrap_or(0)
     }
 }
 
@@ -708,14 +709,14 @@ impl State {
         self.rare.as_ref()?.widths.as_ref()
     }
 
-    /// An entry was looked up: the order may move it to where it belongs.
+    /// Records a lookup, at which Zeek's dictionary may move the entry to its slot.
     #[inline]
-    fn found(&mut self, place: usize) {
+    fn record_lookup(&mut self, index: usize) {
         if let Some(rare) = &mut self.rare
             && let Some(order) = &mut rare.order
         {
-            let hash = order.hash(place);
-            order.slots.get_with(hash, |other| *other as usize == place);
+            let hash = order.hash(index);
+            order.slots.get_with(hash, |other| *other as usize == index);
         }
     }
 
@@ -728,98 +729,99 @@ impl State {
         {
             return Some(last);
         }
-        let place = self.search(key, hash)?;
-        self.last.set(u32::try_from(place).unwrap_or(u32::MAX));
-        Some(place)
+        let index = self.search(key, hash)?;
+        self.last.set(u32::try_from(index).unwrap_or(u32::MAX));
+        Some(index)
     }
 
-    /// The place of a network of version 4: as [`find`](Self::find), without a key in memory.
+    /// The index of an IPv4 network: like [`find`](Self::find), without a key in memory.
     #[inline]
     fn find_net4(&self, prefix: [u8; 4], width: u8) -> Option<usize> {
         let hash = hash_net4(prefix, width);
-        let is_it = |entry: &Entry| matches!(entry.key, Value::Net4(other, of) if other == prefix && of == width);
+        let is_match = |entry: &Entry| matches!(entry.key, Value::Net4(other, other_width) if other == prefix && other_width == width);
         let last = self.last.get() as usize;
-        if self.entries.get(last).is_some_and(&is_it) {
+        if self.entries.get(last).is_some_and(&is_match) {
             return Some(last);
         }
-        let place = self.place_of(hash, is_it)?;
-        self.last.set(u32::try_from(place).unwrap_or(u32::MAX));
-        Some(place)
+        let index = self.index_of(hash, is_match)?;
+        self.last.set(u32::try_from(index).unwrap_or(u32::MAX));
+        Some(index)
     }
 
-    /// The place of an entry with this hash that `is_it` holds for.
+    /// The index of the entry with this hash for which `is_match` holds.
     #[inline]
-    fn place_of(&self, hash: u64, is_it: impl Fn(&Entry) -> bool) -> Option<usize> {
+    fn index_of(&self, hash: u64, is_match: impl Fn(&Entry) -> bool) -> Option<usize> {
         if !self.is_indexed {
-            return self.entries.iter().position(|entry| entry.hash == hash && is_it(entry));
+            return self.entries.iter().position(|entry| entry.hash == hash && is_match(entry));
         }
-        let place =
-            self.places.find(hash, |place| self.entries.get(*place as usize).is_some_and(&is_it));
-        place.map(|place| *place as usize)
+        let index = self
+            .indexes
+            .find(hash, |index| self.entries.get(*index as usize).is_some_and(&is_match));
+        index.map(|index| *index as usize)
     }
 
     fn search(&self, key: &[Value], hash: u64) -> Option<usize> {
         if let [Value::Count(number)] = key {
-            return self.place_of(hash, |entry| match entry.key {
+            return self.index_of(hash, |entry| match entry.key {
                 Value::Count(other) => other == *number,
                 Value::Int(other) => u64::try_from(other) == Ok(*number),
                 _ => false,
             });
         }
-        self.place_of(hash, |entry| entry.hash == hash && entry.is(key))
+        self.index_of(hash, |entry| entry.hash == hash && entry.is(key))
     }
 
-    /// Appends an entry. `may_move` says whether gaps may be closed for it.
+    /// Appends an entry. `may_move` is true if gaps may be closed.
     fn push(&mut self, entry: Entry, may_move: bool) {
         let len = self.entries.len();
         if len == 0 {
             self.entries.reserve_exact(1);
-        } else if len == SMALL && !self.is_indexed {
+        } else if len == MAX_UNINDEXED && !self.is_indexed {
             if may_move && (self.live as usize) < len && self.order().is_none() {
                 self.close_gaps();
             } else {
                 self.is_indexed = true;
-                for place in self.walk_places() {
-                    let hash = self.entries.get(place as usize).map_or(0, |entry| entry.hash);
-                    self.index(hash, place);
+                for index in self.ordered_indexes() {
+                    let hash = self.entries.get(index as usize).map_or(0, |entry| entry.hash);
+                    self.index_entry(hash, index);
                 }
             }
         }
-        let place = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let hash = entry.hash;
         self.entries.push(entry);
         self.live += 1;
-        self.index(hash, place);
+        self.index_entry(hash, index);
     }
 
-    /// Adds the place of an entry to the hash table, where there is one.
-    fn index(&mut self, hash: u64, place: u32) {
+    /// Adds the index of an entry to the hash table, if there is one.
+    fn index_entry(&mut self, hash: u64, index: u32) {
         if self.is_indexed {
             let entries = &self.entries;
-            self.places.insert_unique(hash, place, |place| {
-                entries.get(*place as usize).map_or(0, |entry| entry.hash)
+            self.indexes.insert_unique(hash, index, |index| {
+                entries.get(*index as usize).map_or(0, |entry| entry.hash)
             });
         }
     }
 
-    fn walk_places(&self) -> Vec<u32> {
+    fn ordered_indexes(&self) -> Vec<u32> {
         match self.order() {
-            Some(order) => order.slots.iter().map(|(place, ())| *place).collect(),
+            Some(order) => order.slots.iter().map(|(index, ())| *index).collect(),
             None => (0..self.entries.len())
-                .filter(|place| self.entries.get(*place).is_some_and(|entry| entry.key.is_set()))
-                .filter_map(|place| u32::try_from(place).ok())
+                .filter(|index| self.entries.get(*index).is_some_and(|entry| entry.key.is_set()))
+                .filter_map(|index| u32::try_from(index).ok())
                 .collect(),
         }
     }
 
-    fn remove_at(&mut self, place: usize, may_move: bool) -> Option<Value> {
-        let entry = self.entries.get_mut(place)?;
+    fn remove_at(&mut self, index: usize, may_move: bool) -> Option<Value> {
+        let entry = self.entries.get_mut(index)?;
         let key = std::mem::take(&mut entry.key);
         let value = std::mem::take(&mut entry.value);
         let hash = entry.hash;
-        let wanted = u32::try_from(place).ok()?;
+        let wanted = u32::try_from(index).ok()?;
         if self.is_indexed
-            && let Ok(found) = self.places.find_entry(hash, |place| *place == wanted)
+            && let Ok(found) = self.indexes.find_entry(hash, |index| *index == wanted)
         {
             found.remove();
         }
@@ -830,8 +832,8 @@ impl State {
                 widths.remove(&key);
             }
             if let Some(order) = &mut rare.order {
-                let hash = order.hash(place);
-                order.slots.remove_with(hash, |place| *place == wanted);
+                let hash = order.hash(index);
+                order.slots.remove_with(hash, |index| *index == wanted);
                 order.free.push(wanted);
                 return Some(value);
             }
@@ -860,8 +862,8 @@ impl State {
             old += 1;
             keep
         });
-        for place in &mut self.places {
-            *place = moved.get(*place as usize).copied().unwrap_or(u32::MAX);
+        for index in &mut self.indexes {
+            *index = moved.get(*index as usize).copied().unwrap_or(u32::MAX);
         }
         if let Some(rare) = &mut self.rare {
             rare.patterns = None;
@@ -921,7 +923,7 @@ mod tests {
             }
             assert_eq!((table.len() as u64, table.entries().len() as u64), (count, count));
             assert!((0..count).all(|n| has(&table, n)) && !has(&table, count), "{count}");
-            // Every other one goes, and then comes again behind those that stayed.
+            // Every second entry is removed, and then added again after those that stayed.
             for n in (0..count).step_by(2) {
                 assert_eq!(table.remove(&[key(n)]).map(|value| value.count()), Some(n));
             }
@@ -944,7 +946,7 @@ mod tests {
 
     #[test]
     fn a_queue_has_what_was_added_and_not_removed() {
-        // One goes for each that comes: gaps are closed in small tables, too.
+        // One entry is removed for each that is added: gaps are closed in small tables, too.
         for waiting in [1, 8, 9, 100] {
             let table = table();
             for n in 0..100_000 {
@@ -955,52 +957,52 @@ mod tests {
             }
             let left: Vec<_> = table.entries().iter().map(|(_, value)| value.count()).collect();
             assert_eq!(left, (100_000 - waiting..100_000).collect::<Vec<_>>());
-            assert!(table.places_end() as u64 <= 2 * waiting + 17, "{}", table.places_end());
+            assert!(table.indexes_end() as u64 <= 2 * waiting + 17, "{}", table.indexes_end());
         }
     }
 
     #[test]
-    fn a_walk_sees_each_entry_that_stays() {
+    fn iterations_visit_each_entry_that_stays() {
         for count in [5_u64, 8, 9, 40] {
             let table = table();
             (0..count).for_each(|n| drop(table.insert(key(n), Value::Count(n), 0.0)));
-            assert!(table.walk_begins().is_none());
+            assert!(table.begin_iteration().is_none());
             let (mut at, mut seen) = (0, Vec::new());
             while let Some((next, _, value)) = table.next_from(at) {
                 at = next;
                 seen.push(value.count());
-                // The one that was seen goes; others come.
+                // The visited entry is removed; others are added.
                 table.remove(&[key(value.count())]);
                 if seen.len() < 10 {
                     table.insert(key(1_000 + seen.len() as u64), Value::Count(1_000), 0.0);
                 }
             }
-            table.walk_ends();
+            table.end_iteration();
             assert!(seen.starts_with(&(0..count).collect::<Vec<_>>()), "{seen:?}");
         }
     }
 
     #[test]
-    fn a_walk_that_looks_for_entries_to_expire_is_no_loop() {
+    fn expiry_does_not_count_as_a_loop() {
         let table = table();
         (0..9).for_each(|n| drop(table.insert(key(n), Value::Count(n), 0.0)));
-        table.expiry_begins();
-        assert!(!table.is_walked());
-        assert!(table.walk_begins().is_none());
-        assert!(table.is_walked());
-        table.walk_ends();
-        assert!(!table.is_walked());
-        // Places stay until it ends.
+        table.begin_expiry();
+        assert!(!table.is_iterated());
+        assert!(table.begin_iteration().is_none());
+        assert!(table.is_iterated());
+        table.end_iteration();
+        assert!(!table.is_iterated());
+        // Indexes stay valid until the iteration ends.
         (0..9).for_each(|n| drop(table.remove(&[key(n)])));
-        assert_eq!(table.places_end(), 9);
-        table.expiry_ends();
-        assert!(!table.is_walked());
+        assert_eq!(table.indexes_end(), 9);
+        table.end_expiry();
+        assert!(!table.is_iterated());
     }
 
     proptest! {
-        /// Any additions and removals leave what a list has in the same order.
+        /// After any additions and removals, a table has the entries of a list, in the same order.
         #[test]
-        fn tables_are_lists_without_repetitions(steps in proptest::collection::vec((0_u64..24, any::<bool>()), 0..300)) {
+        fn tables_keep_the_order_of_insertion(steps in proptest::collection::vec((0_u64..24, any::<bool>()), 0..300)) {
             let table = table();
             let mut list: Vec<(u64, u64)> = Vec::new();
             for (step, (n, adds)) in (0..).zip(steps) {

@@ -1,13 +1,13 @@
-//! Strings that do not fit into a cell.
+//! Strings that are too long for a cell.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// The longest string that is stored without a buffer of its own.
+/// Maximum length in bytes of a string that is stored without a separate buffer.
 pub(super) const INLINE: usize = 30;
 
-/// The bytes of a string. With its reference count a string of up to [`INLINE`] bytes takes one allocation, which is that of most names, addresses and
-/// paths.
+/// The bytes of a string. A string of up to [`INLINE`] bytes, as most names, addresses and paths are, takes one allocation with its
+/// reference count.
 #[derive(Clone)]
 pub struct LongStr(Form);
 
@@ -18,7 +18,7 @@ enum Form {
 }
 
 impl LongStr {
-    /// A copy of bytes.
+    /// A string with a copy of `text`.
     #[must_use]
     pub fn new(text: &[u8]) -> Self {
         let mut bytes = [0; INLINE];
@@ -31,13 +31,13 @@ impl LongStr {
         }
     }
 
-    /// Bytes whose buffer is taken over where they are many.
+    /// A string that reuses the buffer if it is long.
     #[must_use]
     pub fn owned(text: Vec<u8>) -> Self {
         if text.len() <= INLINE { Self::new(&text) } else { Self(Form::Buffer(text)) }
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     pub fn push(&mut self, more: &[u8]) {
         match &mut self.0 {
             Form::Buffer(text) => text.extend_from_slice(more),

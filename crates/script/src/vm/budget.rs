@@ -1,39 +1,40 @@
-//! How long a handler may run, and by how much it may make the process grow (`--script-budget`).
+//! Limits on the time of a handler and on the growth of memory while it runs (`--script-budget`).
 
 use std::time::{Duration, Instant};
 
 use super::Vm;
 use crate::evaluate::Stop;
 
-/// The budget of every handler: one that exceeds it ends in an error, and the analysis goes on.
+/// The budget of every handler. A handler that exceeds it ends in an error; the analysis continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Time that it may take.
+    /// Maximum time of a handler.
     pub time: Option<Duration>,
-    /// Bytes by which memory may grow meanwhile.
+    /// Maximum growth of resident memory while a handler runs, in bytes.
     pub memory: Option<u64>,
 }
 
-/// The budget of a run, and what the current handler began with.
+/// The budget of a run, and the state of the process when the current handler began.
 #[derive(Debug)]
 pub(crate) struct BudgetState {
     budget: Budget,
     began: Instant,
     resident: u64,
-    /// Checks since then.
+    /// Number of checks since the handler began.
     checks: u32,
 }
 
-/// Of the checks beyond the first ones, as many as values can double in, one in this many looks at clock and memory.
-const EVERY: u32 = 64;
+/// After its first checks, one in this many reads clock and memory. The first ones all do: a value that doubles between checks
+/// exceeds any memory within that number of them.
+const CHECK_INTERVAL: u32 = 64;
 
 impl Budget {
-    /// Reads `TIME[,MEMORY]`: `500ms,100M`.
+    /// Parses `TIME[,MEMORY]`, as in `500ms,100M`.
     ///
     /// # Errors
-    /// What is wrong, in a line.
+    /// Returns a message of one line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || {
+        let invalid = || {
             format!(
                 "option '--script-budget' takes a time and bytes, as in 500ms,100M, not '{text}'"
             )
@@ -49,13 +50,13 @@ impl Budget {
                     Some(digits) => (digits, 1e-3),
                     None => (time.strip_suffix('s').unwrap_or(time), 1.0),
                 };
-                let seconds = number(digits).ok_or_else(wrong)? * unit;
-                Some(Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?)
+                let seconds = number(digits).ok_or_else(invalid)? * unit;
+                Some(Duration::try_from_secs_f64(seconds).map_err(|_| invalid())?)
             }
         };
         let memory = match memory {
             None => None,
-            Some(memory) => Some(bytes(memory).ok_or_else(wrong)?),
+            Some(memory) => Some(bytes(memory).ok_or_else(invalid)?),
         };
         Ok(Self { time, memory })
     }
@@ -65,7 +66,7 @@ fn number(digits: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite())
 }
 
-/// A number of bytes: `1000`, `64k`, `100M`, `2G`.
+/// Parses a number of bytes: `1000`, `64k`, `100M`, `2G`.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']) {
         Some(digits) if text.ends_with(['k', 'K']) => (digits, 1_u64 << 10),
@@ -81,7 +82,7 @@ impl BudgetState {
         Self { budget, began: Instant::now(), resident: 0, checks: 0 }
     }
 
-    /// Another handler begins.
+    /// Records the start of a handler.
     pub(crate) fn begin(&mut self) {
         self.checks = 0;
         self.began = Instant::now();
@@ -90,10 +91,10 @@ impl BudgetState {
         }
     }
 
-    /// What the handler exceeds, if anything.
+    /// Returns an error message if the handler exceeds its budget.
     fn exceeded(&mut self) -> Option<String> {
         self.checks = self.checks.wrapping_add(1);
-        if self.checks > EVERY && !self.checks.is_multiple_of(EVERY) {
+        if self.checks > CHECK_INTERVAL && !self.checks.is_multiple_of(CHECK_INTERVAL) {
             return None;
         }
         if let Some(time) = self.budget.time.filter(|time| self.began.elapsed() > *time) {
@@ -105,7 +106,7 @@ impl BudgetState {
     }
 }
 
-/// Bytes of the process that are in memory; 0 where the system does not say (proc(5)).
+/// Resident memory of the process in bytes; 0 if `/proc/self/statm` is not available (proc(5)).
 pub(crate) fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.as_deref().and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
@@ -138,20 +139,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budgets_in_words() {
+    fn budgets_are_parsed() {
         let both = Budget { time: Some(Duration::from_millis(500)), memory: Some(100 << 20) };
         assert_eq!(Budget::parse("500ms,100M"), Ok(both));
         let time = Budget { time: Some(Duration::from_secs(2)), memory: None };
         assert_eq!(Budget::parse("2s"), Ok(time));
         assert_eq!(Budget::parse("2"), Ok(time));
         assert_eq!(Budget::parse(",1k"), Ok(Budget { time: None, memory: Some(1024) }));
-        for wrong in ["", "x", "1s,", "-1", "1s,0", "inf"] {
-            assert!(Budget::parse(wrong).is_err(), "{wrong}");
+        for invalid in ["", "x", "1s,", "-1", "1s,0", "inf"] {
+            assert!(Budget::parse(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn time_runs_out() {
+    fn an_exceeded_time_is_reported() {
         let budget = Budget { time: Some(Duration::from_nanos(1)), memory: None };
         let mut spent = BudgetState::new(budget);
         spent.begin();

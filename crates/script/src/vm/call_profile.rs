@@ -1,8 +1,8 @@
 //! The profile of calls in Zeek's form (`--profile-script-call-stacks`): for each body and each built-in function the
-//! number of its calls, time and allocations, those of what it called, and the stacks that it was called from.
+//! number of its calls, its time and allocations, those of its callees, and the stacks that it was called from.
 //!
-//! The interpreter shows each instruction before it runs ([`CallProfile::step`]); calls and returns follow from how many frames
-//! there are. A built-in function lasts until the next instruction of the frame that called it.
+//! The interpreter passes each instruction to [`CallProfile::step`] before it runs; calls and returns are derived from the number of
+//! frames. A built-in function lasts until the next instruction of the frame that called it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::ids::{BodyId, FuncId};
 use crate::program::Program;
 use crate::types::Flavor;
 
-/// The place of what is in no file.
+/// The location of functions that are in no file.
 const NOWHERE: &str = "<no-location>";
 
-/// What is called.
+/// The callee of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Callee {
     /// A body of a function, an event or a hook.
@@ -44,47 +44,47 @@ struct Entry {
     callee: Callee,
     calls: u64,
     total: Usage,
-    /// Of what it called.
-    of_called: Usage,
-    /// By the names of the stack, itself first and its callers behind it, the outermost first.
+    /// Usage of its callees.
+    callee_usage: Usage,
+    /// Calls and usage by stack: its own name, then those of its callers from the outermost.
     stacks: BTreeMap<String, (u64, Usage)>,
 }
 
 /// A call in progress.
 struct Active {
     entry: usize,
-    /// How many frames there are while it runs.
+    /// Number of frames while it runs.
     depth: usize,
     began: Usage,
 }
 
 /// An instruction that is about to run.
 pub(super) struct Step {
-    /// How many frames there are.
+    /// Number of frames.
     pub(super) depth: usize,
-    /// The body of the frame, if it is one.
+    /// The body that the frame runs; `None` for code outside of bodies.
     pub(super) body: Option<BodyId>,
-    /// Whether the frame begins.
+    /// Whether this is the first instruction of the frame.
     pub(super) begins: bool,
     /// Whether the frame ends with this instruction.
     pub(super) ends: bool,
-    /// The built-in function that it calls.
+    /// The built-in function that the instruction calls.
     pub(super) calls: Option<FuncId>,
-    /// Allocations of the process so far.
+    /// Number of allocations of the process so far.
     pub(super) allocations: u64,
 }
 
-/// All calls so far.
+/// The profile of all calls so far.
 pub(super) struct CallProfile {
     start: Instant,
     began: u64,
     entries: Vec<Entry>,
-    places: HashMap<Callee, usize>,
+    entry_indexes: HashMap<Callee, usize>,
     active: Vec<Active>,
-    /// Of calls that nothing called.
+    /// Usage of outermost calls.
     outermost: Usage,
-    /// How often scripts were left.
-    left: u64,
+    /// Number of returns from an outermost call, plus one.
+    exits: u64,
 }
 
 impl CallProfile {
@@ -93,17 +93,17 @@ impl CallProfile {
             start: Instant::now(),
             began: allocations,
             entries: Vec::new(),
-            places: HashMap::new(),
+            entry_indexes: HashMap::new(),
             active: Vec::new(),
             outermost: Usage::default(),
-            left: 1,
+            exits: 1,
         }
     }
 
-    /// An instruction is about to run.
+    /// Records an instruction that is about to run.
     pub(super) fn step(&mut self, program: &Program, step: &Step) {
         let now = Usage { time: self.start.elapsed().as_secs_f64(), allocations: step.allocations };
-        // What failed left its frames without a last instruction.
+        // Frames that ended in an error had no last instruction.
         while let Some(active) = self.active.last() {
             let is_native = matches!(self.entries[active.entry].callee, Callee::Native(_));
             let is_over = match active.depth.cmp(&step.depth) {
@@ -122,19 +122,19 @@ impl CallProfile {
         if let Some(func) = step.calls {
             self.begin(Callee::Native(func), step.depth, now);
         }
-        let is_here = self.active.last().is_some_and(|active| active.depth == step.depth);
-        if step.ends && is_here {
+        let is_of_frame = self.active.last().is_some_and(|active| active.depth == step.depth);
+        if step.ends && is_of_frame {
             self.end(program, now);
         }
     }
 
     fn begin(&mut self, callee: Callee, depth: usize, began: Usage) {
-        let entry = *self.places.entry(callee).or_insert_with(|| {
+        let entry = *self.entry_indexes.entry(callee).or_insert_with(|| {
             self.entries.push(Entry {
                 callee,
                 calls: 0,
                 total: Usage::default(),
-                of_called: Usage::default(),
+                callee_usage: Usage::default(),
                 stacks: BTreeMap::new(),
             });
             self.entries.len() - 1
@@ -160,15 +160,15 @@ impl CallProfile {
         *calls += 1;
         of_stack.add(used);
         match self.active.last() {
-            Some(caller) => self.entries[caller.entry].of_called.add(used),
+            Some(caller) => self.entries[caller.entry].callee_usage.add(used),
             None => {
                 self.outermost.add(used);
-                self.left += 1;
+                self.exits += 1;
             }
         }
     }
 
-    /// The report, with tabs between its columns.
+    /// The report as tab-separated columns.
     pub(super) fn report(&mut self, program: &Program, allocations: u64) -> String {
         let now = Usage { time: self.start.elapsed().as_secs_f64(), allocations };
         while !self.active.is_empty() {
@@ -201,10 +201,10 @@ impl CallProfile {
                 used.add(entry.total);
             }
         }
-        let mut sum = |name: &str, places: &str, kind: &str, calls: u64, used: Usage| {
+        let mut sum = |name: &str, locations: &str, kind: &str, calls: u64, used: Usage| {
             let _ = writeln!(
                 text,
-                "{name}\t{places}\t{kind}\t{calls}\t{:.6}\t0.000000\t{}\t0\t-\t-\t-\t-",
+                "{name}\t{locations}\t{kind}\t{calls}\t{:.6}\t0.000000\t{}\t0\t-\t-\t-\t-",
                 used.time, used.allocations
             );
         };
@@ -212,9 +212,9 @@ impl CallProfile {
             let function = &program.functions[func];
             let bodies = function.bodies.len();
             if bodies > 1 {
-                let places = format!("{bodies}-locations");
+                let locations = format!("{bodies}-locations");
                 let kind = flavor(function.flavor);
-                sum(program.name(function.name), &places, kind, calls, used);
+                sum(program.name(function.name), &locations, kind, calls, used);
             }
         }
         sum("all-BiFs", &format!("{}-locations", natives.0), "BiF", natives.1, natives.2);
@@ -223,14 +223,14 @@ impl CallProfile {
             time: now.time - self.outermost.time,
             allocations: (now.allocations - self.began).saturating_sub(self.outermost.allocations),
         };
-        sum("non-scripts", NOWHERE, "TOTAL", self.left, outside);
+        sum("non-scripts", NOWHERE, "TOTAL", self.exits, outside);
         text
     }
 }
 
 impl Entry {
     fn line(&self, program: &Program, text: &mut String) {
-        let (place, kind) = match self.callee {
+        let (file_location, kind) = match self.callee {
             Callee::Native(_) => (NOWHERE.to_owned(), "BiF"),
             Callee::Body(body) => {
                 let body = &program.bodies[body];
@@ -238,11 +238,11 @@ impl Entry {
                 let path = file.map_or("", |file| &*file.path);
                 let function = body.func.and_then(|func| program.functions.find(func));
                 let kind = function.map_or("statements", |function| flavor(function.flavor));
-                let place = match path {
+                let file_location = match path {
                     "" => NOWHERE.to_owned(),
                     path => format!("{path}:{}", body.span.first),
                 };
-                (place, kind)
+                (file_location, kind)
             }
         };
         let stacks = |column: fn(&str, u64, Usage) -> String| {
@@ -251,13 +251,13 @@ impl Entry {
         };
         let _ = writeln!(
             text,
-            "{}\t{place}\t{kind}\t{}\t{:.6}\t{:.6}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{file_location}\t{kind}\t{}\t{:.6}\t{:.6}\t{}\t{}\t{}\t{}\t{}\t{}",
             name(program, self.callee),
             self.calls,
             self.total.time,
-            self.of_called.time,
+            self.callee_usage.time,
             self.total.allocations,
-            self.of_called.allocations,
+            self.callee_usage.allocations,
             stacks(|stack, _, _| stack.to_owned()),
             stacks(|_, calls, _| calls.to_string()),
             stacks(|_, _, used| format!("{:.6}", used.time)),

@@ -10,14 +10,14 @@ use crate::source::Span;
 use crate::types::Flavor;
 use crate::value::{FuncValue, Value};
 
-/// How many registers instructions can name.
+/// Number of registers that an instruction can address.
 pub(crate) const WINDOW: usize = 1 << Reg::BITS;
 
-/// The registers of a frame and the cells behind them. An instruction cannot name a register beyond these, so that the compiler leaves out
-/// the checks of accesses.
+/// The registers of a frame and the cells after them. An instruction cannot address a register beyond these, so the Rust compiler
+/// omits bounds checks.
 pub(super) type Window = [Value; WINDOW];
 
-/// The registers of the frame that begins at `base`, for which [`Vm::enter`] made room.
+/// The registers of the frame that begins at `base`, which [`Vm::enter`] allocated.
 #[inline(always)]
 pub(super) fn window(stack: &mut [Value], base: usize) -> &mut Window {
     let cells = &mut stack[base..base + WINDOW];
@@ -25,10 +25,10 @@ pub(super) fn window(stack: &mut [Value], base: usize) -> &mut Window {
 }
 
 impl Vm<'_> {
-    /// Calls a function value. Hooks yield whether no body ended in `break`.
+    /// Calls a function value. A hook returns false if a body ended in `break`, else true.
     ///
     /// # Errors
-    /// [`Stop`] where the function did not come to its end.
+    /// Returns [`Stop`] if the function did not come to its end.
     pub fn call(&mut self, func: &Rc<FuncValue>, args: &[Value]) -> Result<Value, Stop> {
         let site = self.m.native.last().map_or(ExprId(u32::MAX), |(site, _)| *site);
         self.call_at(func.func, Some(func), args, site)
@@ -37,7 +37,7 @@ impl Vm<'_> {
     /// Calls a function.
     ///
     /// # Errors
-    /// [`Stop`] where the function did not come to its end.
+    /// Returns [`Stop`] if the function did not come to its end.
     pub fn call_func(&mut self, func: FuncId, args: &[Value]) -> Result<Value, Stop> {
         self.call_at(func, None, args, ExprId(u32::MAX))
     }
@@ -85,7 +85,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether a function value takes this many arguments.
+    /// Reports an error if the number of arguments does not fit the type of a function value.
     pub(crate) fn check_arguments(
         &mut self,
         func: &FuncValue,
@@ -106,7 +106,7 @@ impl Vm<'_> {
         self.p.functions.find(func).map_or_else(String::new, |f| self.p.name(f.name).to_owned())
     }
 
-    /// The kind of a called function.
+    /// Resolves what a call of a function runs.
     pub(crate) fn callee(&mut self, func: FuncId) -> Callee {
         let index = func.index();
         if self.m.targets.len() <= index {
@@ -160,8 +160,8 @@ impl Vm<'_> {
         }
     }
 
-    /// Calls a built-in function with `n` arguments from `first` on in the stack, and takes them out of it: registers of arguments belong to
-    /// the callee. The result goes to the cell `to`.
+    /// Calls a built-in function with the `n` arguments at `first` in the stack, and moves them out of it: registers of arguments belong to
+    /// the callee. Stores the result in the cell `to`.
     #[inline]
     pub(crate) fn call_native_at(
         &mut self,
@@ -186,7 +186,7 @@ impl Vm<'_> {
         Value::put_result(&mut self.m.stack[to], result)
     }
 
-    /// The type of the result of the built-in function that is running.
+    /// The result type of the built-in function that is running.
     #[must_use]
     pub fn result_type(&self) -> crate::ids::TypeId {
         self.m
@@ -197,7 +197,7 @@ impl Vm<'_> {
             .map_or(crate::ids::TypeId::VOID, |func| func.result)
     }
 
-    /// Runs code in a new frame above all others.
+    /// Runs code in a new topmost frame.
     pub(crate) fn execute(
         &mut self,
         code: &Rc<Code>,
@@ -210,7 +210,7 @@ impl Vm<'_> {
         self.execute_with(code, n, |_| args.next().cloned().unwrap_or_default(), value, func)
     }
 
-    /// Runs code in a new frame above all others, whose first `n` registers get the values of `arg`.
+    /// Runs code in a new topmost frame whose first `n` registers are set to `arg(0)`, `arg(1)` and so on.
     #[inline]
     fn execute_with(
         &mut self,
@@ -224,12 +224,12 @@ impl Vm<'_> {
         let floor = self.m.frames.len();
         self.enter(code, base)?;
         if self.m.jit.is_on() {
-            // Machine code leaves numbers behind.
+            // Machine code may have left numbers in these registers.
             self.clear(base, code.registers);
         }
         if let Some(registers) = self.m.stack.get_mut(base..base + n) {
-            for (place, slot) in registers.iter_mut().enumerate() {
-                Value::put(slot, arg(place));
+            for (register, slot) in registers.iter_mut().enumerate() {
+                Value::put(slot, arg(register));
             }
         }
         self.m.frames.push(Frame {
@@ -248,7 +248,7 @@ impl Vm<'_> {
         result
     }
 
-    /// Runs the topmost frame, which is at its beginning.
+    /// Runs the topmost frame from its first instruction.
     fn run_frame(&mut self, code: &Rc<Code>, base: usize, floor: usize) -> Result<Value, Stop> {
         if self.m.jit.is_on()
             && let Some(result) = self.run_hot(code, base, 0)?
@@ -259,7 +259,7 @@ impl Vm<'_> {
         self.interpret(floor)
     }
 
-    /// Runs one of the codes of a `when` on the registers that they share.
+    /// Runs the condition, body or timeout of a `when` on the registers that these share.
     pub(crate) fn execute_on(
         &mut self,
         code: &Rc<Code>,
@@ -294,12 +294,13 @@ impl Vm<'_> {
         result
     }
 
-    /// Where the next frame begins.
+    /// The stack index at which the next frame begins.
     pub(crate) fn stack_top(&self) -> usize {
         self.m.frames.last().map_or(0, |frame| frame.base + frame.code.registers)
     }
 
-    /// Makes room for the registers of a frame, and for a [`Window`] behind them: a frame that begins at any of them has a window, too.
+    /// Grows the stack for the registers of a frame and a [`Window`] after them, so that a frame that begins at any of the registers
+    /// has a full window, too.
     #[inline]
     pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
         let need = base + code.registers + WINDOW;
@@ -327,7 +328,7 @@ impl Vm<'_> {
         }
         if self.m.stack.len() < need {
             let len = (need - WINDOW).max(256) * 2 + WINDOW;
-            // The window is most of it: twice as much room would be for nothing.
+            // Most of the stack is the window: growth by doubling would waste memory.
             self.m.stack.reserve_exact(len - self.m.stack.len());
             self.m.stack.resize(len, Value::Unset);
             self.m.refresh();
@@ -335,12 +336,12 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Reports that calls are nested too deeply, at the function that is called last.
+    /// Reports that calls are nested too deeply, at the location of the innermost function.
     fn too_deep(&mut self, func: Option<FuncId>) -> Stop {
         let max = self.m.max_depth;
         let text = format!("maximum recursion depth {max} exceeded");
         let function = func.and_then(|func| self.p.functions.find(func));
-        // A lambda has no place.
+        // A lambda has no declaration.
         let declared = function.and_then(|f| f.global).map(|global| self.p.globals[global].span);
         let body = function.and_then(|function| function.bodies.first());
         let body = body.map(|body| self.p.bodies[*body].span);
@@ -356,7 +357,7 @@ impl Vm<'_> {
         self.function_error(span, text)
     }
 
-    /// The expression that the topmost frame is at.
+    /// The expression of the current instruction of the topmost frame.
     #[must_use]
     pub fn current_site(&self) -> ExprId {
         self.m
@@ -366,7 +367,7 @@ impl Vm<'_> {
             .unwrap_or(ExprId(u32::MAX))
     }
 
-    /// Takes all frames above `floor` away.
+    /// Pops frames until `floor` of them remain.
     pub(crate) fn unwind(&mut self, floor: usize) {
         while self.m.frames.len() > floor {
             if let Some(frame) = self.m.frames.pop()
@@ -387,7 +388,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether a body is not in a disabled group.
+    /// Whether neither the module nor an event group of a body is disabled.
     pub(crate) fn is_enabled(&self, body: BodyId) -> bool {
         if self.m.disabled_groups.is_empty() && self.m.disabled_modules.is_empty() {
             return true;
@@ -405,15 +406,15 @@ impl Vm<'_> {
         args: &[Value],
     ) -> Result<Value, Stop> {
         let code = self.code(body);
-        let arg = |place: usize| {
-            let param = code.params.get(place)?;
+        let arg = |register: usize| {
+            let param = code.params.get(register)?;
             args.get(*param as usize).cloned()
         };
         let n = code.params.len();
-        self.execute_with(&code, n, |place| arg(place).unwrap_or_default(), None, Some(func))
+        self.execute_with(&code, n, |register| arg(register).unwrap_or_default(), None, Some(func))
     }
 
-    /// The same for the last body that takes these arguments.
+    /// Like [`run_body`](Self::run_body), for the last body: moves the arguments out of `args`.
     pub(crate) fn run_last_body(
         &mut self,
         func: FuncId,
@@ -421,18 +422,18 @@ impl Vm<'_> {
         args: &mut [Value],
     ) -> Result<Value, Stop> {
         let code = self.code(body);
-        let mut arg = |place: usize| {
-            let param = code.params.get(place)?;
+        let mut arg = |register: usize| {
+            let param = code.params.get(register)?;
             args.get_mut(*param as usize).map(std::mem::take)
         };
         let n = code.params.len();
-        self.execute_with(&code, n, |place| arg(place).unwrap_or_default(), None, Some(func))
+        self.execute_with(&code, n, |register| arg(register).unwrap_or_default(), None, Some(func))
     }
 
-    /// Runs the bodies of a hook: false where one ended in `break`.
+    /// Runs the bodies of a hook. Returns false if one ended in `break`.
     fn run_hook(&mut self, func: FuncId, args: &[Value]) -> Result<Value, Stop> {
         if self.m.frames.len() >= self.m.max_depth {
-            // This ends the caller, where an error in a body does not.
+            // This error ends the caller; an error in a body does not.
             return Err(self.too_deep(Some(func)));
         }
         let count = self.p.functions[func].bodies.len();
@@ -450,13 +451,13 @@ impl Vm<'_> {
         Ok(Value::Bool(true))
     }
 
-    /// Whether an event is raised: it has a body that is enabled, or `generate_all_events` was called.
+    /// Whether an event is to be raised: it has an enabled body, or `generate_all_events` was called.
     #[must_use]
     pub fn is_raised(&self, event: FuncId) -> bool {
         self.m.generate_all || self.has_bodies(event)
     }
 
-    /// Whether an event or hook has a body that is enabled.
+    /// Whether an event or hook has an enabled body.
     #[must_use]
     pub fn has_bodies(&self, func: FuncId) -> bool {
         self.p

@@ -1,4 +1,4 @@
-//! Conversions: coercions of the front end, `as`, `is`.
+//! Conversions of values: coercions that the compiler inserts, `as` and `is`.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::types::{Tag, Type};
 use crate::value::{Value, Vector};
 
 impl Vm<'_> {
-    /// The conversion that the expression at `site` is.
+    /// Applies the coercion expression at `site` to a value.
     pub(crate) fn coerce(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
         let (kind, ty) = match &self.p.exprs[site] {
             crate::ast::Expr { kind: ExprKind::Coerce(kind, _), ty, .. } => (*kind, *ty),
@@ -34,7 +34,7 @@ impl Vm<'_> {
                 let source = vector.items().clone();
                 let mut items = Vec::with_capacity(source.len());
                 for item in &source {
-                    // What overflows leaves a hole.
+                    // An overflow leaves a hole.
                     items.push(if item.is_set() {
                         self.number(site, item, element).unwrap_or_default()
                     } else {
@@ -68,7 +68,7 @@ impl Vm<'_> {
             Tag::Count => "overflow promoting from signed/double to unsigned arithmetic value",
             _ => return Err(self.error_at(site, "bad coercion")),
         };
-        // The error is about the type and the value.
+        // The message names the type and the value.
         let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
         let name = describe::tag_name(self.p.types.get(ty));
         let location = format!("{name} and {}", self.p.sources.location(span));
@@ -80,16 +80,16 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
-    /// A value as one of the type `ty`, to which the front end found it to fit: records field by field, empty
+    /// Converts a value to the type `ty`, which the type checker found compatible: records field by field, empty
     /// containers, elements of vectors.
     ///
     /// # Errors
-    /// [`Stop`] where a default of a field failed.
+    /// Returns [`Stop`] if the default of a field failed.
     pub fn convert(&mut self, value: &Value, ty: TypeId) -> Result<Value, Stop> {
         self.convert_at(value, ty, None)
     }
 
-    /// The same for the coercion at `site`, which reports fields that records within lack.
+    /// Like [`convert`](Self::convert), for the coercion at `site`; reports fields of nested records that the target type is_missing.
     fn convert_at(
         &mut self,
         value: &Value,
@@ -133,7 +133,7 @@ impl Vm<'_> {
                     self.p.types.table(table.ty()).is_none_or(|table| table.index.is_empty());
                 if unspecified && table.is_empty() {
                     let made = self.new_table(ty, table.attrs());
-                    // A default that has captured variables is kept.
+                    // A default function keeps its captures.
                     if let (Some(default @ Value::Func(_)), Value::Table(made)) =
                         (table.default_cache.borrow().clone(), &made)
                     {
@@ -168,7 +168,7 @@ impl Vm<'_> {
                 Value::Count(_) | Value::Int(_) | Value::Double(_),
                 tag @ (Tag::Count | Tag::Int | Tag::Double | Tag::Time | Tag::Interval),
             ) => Ok(convert_number(value, tag).unwrap_or_else(|| {
-                // What overflows is reported and has no value.
+                // An overflow is reported and leaves the value unset.
                 let none = self.number(self.current_site(), value, ty).unwrap_or_default();
                 self.m.overflowed = false;
                 none
@@ -177,20 +177,20 @@ impl Vm<'_> {
         }
     }
 
-    /// Reports the first field of a record that one of the type `ty` lacks.
+    /// Reports the first field of a record that the record type `ty` is_missing.
     fn report_orphan(&mut self, value: &Value, ty: TypeId, site: Option<ExprId>) {
         let (Value::Record(record), Some(site)) = (value, site) else { return };
         let from = record.ty();
-        let (Some(given), Some(wanted)) = (self.p.types.record(from), self.p.types.record(ty))
+        let (Some(given), Some(target)) = (self.p.types.record(from), self.p.types.record(ty))
         else {
             return;
         };
-        let lacks = |name| wanted.offset(name).is_none();
-        let orphan = given.fields.iter().map(|field| field.name).find(|name| lacks(*name));
+        let is_missing = |name| target.offset(name).is_none();
+        let orphan = given.fields.iter().map(|field| field.name).find(|name| is_missing(*name));
         let Some(orphan) = orphan.filter(|_| from != ty) else { return };
         let name = self.p.name(orphan).to_owned();
         let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
-        // Zeek knows the place only of what is read.
+        // Zeek knows the location only while it parses.
         let location = match self.m.running {
             true => "<no location>".to_owned(),
             false => self.p.sources.location(span),
@@ -219,7 +219,7 @@ impl Vm<'_> {
         plan
     }
 
-    /// Whether a value has a type: by structure, enums by name.
+    /// Whether a value has a type: compared by structure, enums by name.
     #[must_use]
     pub fn is_type(&self, value: &Value, ty: TypeId) -> bool {
         match value {
@@ -227,16 +227,16 @@ impl Vm<'_> {
             Value::Type(_) => matches!(self.p.types.get(ty), Type::Type(_)),
             other => {
                 let own = other.ty();
-                own == ty || ty == TypeId::ANY || self.same_dynamic(own, ty)
+                own == ty || ty == TypeId::ANY || self.is_same_type(own, ty)
             }
         }
     }
 
-    fn same_dynamic(&self, own: TypeId, ty: TypeId) -> bool {
+    fn is_same_type(&self, own: TypeId, ty: TypeId) -> bool {
         self.p.types.tag(own) == self.p.types.tag(ty) && self.p.same_type(ty, own)
     }
 
-    /// Whether a value may stand where the type is wanted, without a cast.
+    /// Whether a value is accepted for a type without a cast.
     fn is_compatible(&self, value: &Value, ty: TypeId) -> bool {
         ty == TypeId::ANY
             || self.p.types.tag(value.ty()) == self.p.types.tag(ty)
@@ -244,7 +244,7 @@ impl Vm<'_> {
             || self.is_type(value, ty)
     }
 
-    /// The text of a value's own type.
+    /// The text of the dynamic type of a value.
     #[must_use]
     pub fn type_of_text(&self, value: &Value) -> String {
         match value {
@@ -260,7 +260,7 @@ impl Vm<'_> {
             return Err(self.error_at(site, "value used but not set"));
         }
         if let Some(result) = self.cast_value(value, ty) {
-            self.report_left_out(site, value, ty);
+            self.report_omitted(site, value, ty);
             return Ok(result);
         }
         if let Some(text) = failed_cast(value, self.p.types.tag(ty)) {
@@ -268,7 +268,7 @@ impl Vm<'_> {
             self.conversion_error(text, value);
         }
         let name = self.p.types.data(value.ty()).name.map_or("", |name| self.p.name(name));
-        // Data of messages is named alone.
+        // For `Broker::Data` the message has only the name.
         let is_data = name == "Broker::Data";
         let from = if is_data { name.to_owned() } else { self.type_of_text(value) };
         let nil = value.record().is_some_and(|record| is_data && !record.get(0).is_set());
@@ -284,13 +284,13 @@ impl Vm<'_> {
         value.is_set() && self.cast_value(value, ty).is_some()
     }
 
-    /// The type of the elements of a set that has one type of them.
+    /// The element type of a set type with a single index type.
     fn element_of_set(&self, ty: TypeId) -> Option<TypeId> {
         let table = self.p.types.table(ty).filter(|_| self.p.types.is_set(ty))?;
         if let [element] = &*table.index { Some(*element) } else { None }
     }
 
-    /// An element of a set of the type `ty`. As in Zeek, numbers of types that are stored in the same way are taken.
+    /// Converts an item to the element type `ty` of a set. As in Zeek, numbers of types with the same representation are accepted.
     fn element_of(&self, item: Value, ty: TypeId) -> Option<Value> {
         if self.is_type(&item, ty) {
             return Some(item);
@@ -308,8 +308,8 @@ impl Vm<'_> {
         })
     }
 
-    /// Reports the elements of a vector that a cast to a set leaves out.
-    fn report_left_out(&mut self, site: ExprId, value: &Value, ty: TypeId) {
+    /// Reports the elements of a vector that a cast to a set omits.
+    fn report_omitted(&mut self, site: ExprId, value: &Value, ty: TypeId) {
         let (Value::Vector(vector), Some(element)) = (value, self.element_of_set(ty)) else {
             return;
         };
@@ -318,11 +318,11 @@ impl Vm<'_> {
         for item in &items {
             let list = describe::type_in(self.p, element, describe::Style::LONG);
             let list = format!("list of {list}");
-            self.error_of_index(site, "index type doesn't match table", item, &list);
+            self.error_with_type(site, "index type doesn't match table", item, &list);
         }
     }
 
-    /// The value that `as` makes, where it can.
+    /// The result of `as`; `None` if the cast is invalid.
     pub fn cast_value(&mut self, value: &Value, ty: TypeId) -> Option<Value> {
         if self.is_type(value, ty) {
             return Some(value.clone());
@@ -378,7 +378,7 @@ impl Vm<'_> {
                 };
                 Some(Value::Vector(Vector::new(ty, items)))
             }
-            // Elements of another type are left out, as in Zeek.
+            // Elements of another type are omitted, as in Zeek.
             (Value::Table(table), Tag::Vector) if self.element_of_set(table.ty()).is_some() => {
                 let element = self.p.types.element(ty)?;
                 let mut keys = table.keys();
@@ -402,7 +402,7 @@ impl Vm<'_> {
     }
 }
 
-/// Why a value cannot be cast, where that is reported on its own.
+/// The separate message for an invalid cast, if there is one.
 fn failed_cast(value: &Value, tag: Tag) -> Option<&'static str> {
     Some(match (value, tag) {
         (Value::Short(_) | Value::Long(_), Tag::Double) => "bad conversion to double",
@@ -437,7 +437,7 @@ fn parse(text: &str, tag: Tag) -> Option<Value> {
     })
 }
 
-/// The address of a text.
+/// Parses an address.
 #[must_use]
 pub fn parse_addr(text: &str) -> Option<Value> {
     let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
@@ -447,7 +447,7 @@ pub fn parse_addr(text: &str) -> Option<Value> {
     text.parse::<std::net::Ipv6Addr>().ok().map(|six| Value::addr(six.octets()))
 }
 
-/// Four numbers with dots between, zeros in front allowed.
+/// Parses a dotted IPv4 address; leading zeros are allowed.
 fn parse_dotted(text: &str) -> Option<[u8; 4]> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];
@@ -461,7 +461,7 @@ fn parse_dotted(text: &str) -> Option<[u8; 4]> {
     parts.next().is_none().then_some(octets)
 }
 
-/// The network of a text.
+/// Parses a network.
 #[must_use]
 pub fn parse_subnet(text: &str) -> Option<Value> {
     let (written, width) = text.split_once('/')?;
@@ -476,7 +476,7 @@ pub fn parse_subnet(text: &str) -> Option<Value> {
     }
 }
 
-/// The port of a text.
+/// Parses a port.
 #[must_use]
 pub fn parse_port(text: &str) -> Option<Value> {
     let (number, protocol) = text.split_once('/')?;

@@ -9,19 +9,19 @@ use crate::ids::ExprId;
 use crate::support::pattern::Pattern;
 use crate::value::{FuncValue, List, OpaqueValue, Table, Value, Vector};
 
-/// How deep a copy goes before it is an error.
+/// Maximum depth of nested values in a copy.
 const MAX_DEPTH: usize = 4_000;
 
 impl Vm<'_> {
-    /// A deep copy of a value. An object that is reached twice is copied once.
+    /// A deep copy of a value. An object that is referenced twice is copied once.
     ///
     /// # Errors
-    /// [`Stop`] where something in it has no copies.
+    /// Returns [`Stop`] if a part of the value cannot be copied.
     pub fn copy(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
         self.try_copy(value).ok_or_else(|| self.error_at(site, "value cannot be copied"))
     }
 
-    /// The same; `None` where something in it has no copies.
+    /// Like [`copy`](Self::copy), but returns `None` if a part of the value cannot be copied.
     pub(crate) fn try_copy(&mut self, value: &Value) -> Option<Value> {
         match value {
             Value::Short(text) => return Some(Value::Short(text.copied())),
@@ -62,14 +62,14 @@ impl Copier {
         }
         let copy = match value {
             Value::Record(record) => {
-                let copy = record.like();
+                let copy = record.empty_like();
                 self.done.insert(address, Value::Record(Rc::clone(&copy)));
                 let fields = record.stored().clone();
                 let mut copies = Vec::with_capacity(fields.len());
                 for field in &fields {
                     copies.push(self.copy(field)?);
                 }
-                copy.put_stored(copies);
+                copy.set_stored(copies);
                 Value::Record(copy)
             }
             Value::Vector(vector) => {
@@ -86,7 +86,7 @@ impl Copier {
             Value::Table(table) => {
                 let copy = Table::new(table.ty(), table.is_single(), table.attrs());
                 self.done.insert(address, Value::Table(Rc::clone(&copy)));
-                // A default that has captured variables gets copies of these.
+                // The captures of a default function are copied.
                 let default = table.default_cache.borrow().clone();
                 if let Some(default @ Value::Func(_)) = default {
                     let default = self.copy(&default)?;

@@ -1,4 +1,4 @@
-//! Errors and warnings while scripts run.
+//! Reports of errors and warnings while scripts run.
 
 use super::Vm;
 use crate::ast::ExprKind;
@@ -36,14 +36,14 @@ impl Vm<'_> {
         Stop::Error
     }
 
-    /// Reports an error of a body as a whole, which ends what runs.
+    /// Reports an error at the location of a body; the caller ends the body with the returned [`Stop`].
     pub fn runtime_error(&mut self, body: Option<crate::ids::BodyId>, text: String) -> Stop {
         let span = body.map_or(Span::NOWHERE, |body| self.p.bodies[body].span);
         self.emit(Severity::RuntimeError, span, text.into_bytes());
         Stop::Error
     }
 
-    /// Reports an error of a function as a whole, at the place that it has, which ends what runs.
+    /// Reports an error at the location of a function; the caller ends the body with the returned [`Stop`].
     pub(crate) fn function_error(&mut self, span: Span, text: String) -> Stop {
         if span == Span::NOWHERE {
             let nowhere = "<no location>".to_owned();
@@ -54,7 +54,7 @@ impl Vm<'_> {
         Stop::Error
     }
 
-    /// Reports something at an expression: `TEXT (expression)`.
+    /// Reports a message at an expression: `TEXT (expression)`.
     pub fn report_at(&mut self, severity: Severity, site: ExprId, text: impl AsRef<[u8]>) {
         let mut line = text.as_ref().to_vec();
         let mut span = Span::NOWHERE;
@@ -67,25 +67,26 @@ impl Vm<'_> {
         self.emit(severity, span, line);
     }
 
-    /// Reports an error that ends nothing, from a built-in function: where that was called, with the text of the call.
+    /// Reports an error of the running built-in function, at its call and with the text of the call. The body that called it
+    /// continues.
     pub fn builtin_error(&mut self, text: impl AsRef<[u8]>) {
         let site = self.call_site();
         self.report_at(Severity::Error, site, text);
     }
 
-    /// Reports a warning from a built-in function.
+    /// Reports a warning of the running built-in function, at its call.
     pub fn builtin_warning(&mut self, text: impl AsRef<[u8]>) {
         let site = self.call_site();
         self.report_at(Severity::Warning, site, text);
     }
 
-    /// Reports an error from a built-in function that ends the body which called it.
+    /// Reports an error of the running built-in function that ends the body which called it.
     pub fn builtin_exception(&mut self, text: impl AsRef<[u8]>) -> Stop {
         let site = self.call_site();
         self.error_at(site, text)
     }
 
-    /// The call of the built-in function that is running. A function `M::__f` blames the call of the function `M::f` around it.
+    /// The call of the built-in function that is running. For a function `M::__f` called by `M::f` this is the call of `M::f`.
     #[must_use]
     pub fn call_site(&self) -> ExprId {
         let Some((site, func)) = self.m.native.last() else { return ExprId(u32::MAX) };
@@ -102,13 +103,13 @@ impl Vm<'_> {
         *site
     }
 
-    /// Emits a diagnostic, and the event that reports it to scripts.
+    /// Emits a diagnostic and queues the event that reports it to scripts.
     pub fn emit(&mut self, severity: Severity, span: Span, text: Vec<u8>) {
         let location = self.p.sources.location(span);
         self.emit_located(severity, span, location, text);
     }
 
-    /// Emits a diagnostic with a location in words.
+    /// Like [`emit`](Self::emit), with the text of the location.
     pub fn emit_located(
         &mut self,
         severity: Severity,
@@ -116,7 +117,7 @@ impl Vm<'_> {
         location: String,
         text: Vec<u8>,
     ) {
-        if self.m.swallow > 0 {
+        if self.m.suppressed > 0 {
             return;
         }
         let to_stderr = self.report_event(severity, &location, &text);
@@ -139,7 +140,7 @@ impl Vm<'_> {
         (packet > 0).then_some(Traffic { packet, uid })
     }
 
-    /// Queues `reporter_error` and its like; returns whether the message is also to be printed.
+    /// Queues `reporter_info`, `reporter_warning` or `reporter_error`. Returns whether the message is also to be printed.
     fn report_event(&mut self, severity: Severity, location: &str, text: &[u8]) -> bool {
         let (event, option) = match severity {
             Severity::Info => ("reporter_info", "Reporter::info_to_stderr"),
@@ -152,13 +153,13 @@ impl Vm<'_> {
         if !self.m.running || self.m.reporting {
             return true;
         }
-        // Until scripts began, messages are always printed.
+        // Until the scripts are initialized, messages are always printed.
         let is_early = !self.m.state.initialized;
         let to_stderr = is_early || !matches!(self.global_named(option), Value::Bool(false));
         if let Some(func) = self.function_named(event)
             && self.is_raised(func)
         {
-            // Before the first packet, as Zeek does it.
+            // Before the first packet Zeek uses the wall clock.
             let wall = super::events::wall_clock;
             let time = if self.m.now > 0.0 { self.m.now } else { wall() };
             let args = vec![Value::Time(time), Value::string(text), Value::string(location)];
@@ -169,7 +170,7 @@ impl Vm<'_> {
 }
 
 impl Vm<'_> {
-    /// Reports an error at an expression with a value that is to blame: `TEXT (expression and value)`.
+    /// Reports an error at an expression with the value that caused it: `TEXT (expression and value)`.
     pub fn error_with_value(&mut self, site: ExprId, text: &str, value: &Value) {
         let mut line = text.as_bytes().to_vec();
         let mut span = Span::NOWHERE;
@@ -177,9 +178,9 @@ impl Vm<'_> {
         if let Some(expr) = self.p.exprs.find(site) {
             span = expr.span;
             location = self.p.sources.location(span);
-            // A string that comes from a literal elsewhere has the place of that. Numbers are passed as new values.
+            // A string from a literal elsewhere has the location of the literal. Numbers are passed as new values.
             let is_string = value.bytes().is_some();
-            let origin = if is_string { self.literal_place(site, value) } else { None };
+            let origin = if is_string { self.literal_location(site, value) } else { None };
             let origin = origin.map(|origin| self.p.sources.location(origin));
             if let Some(origin) = origin.filter(|origin| *origin != location) {
                 location = format!("{location} and {origin}");
@@ -192,26 +193,26 @@ impl Vm<'_> {
             crate::value::describe::escape_into(&mut line, &shown);
             line.push(b')');
         }
-        if self.m.swallow == 0 {
+        if self.m.suppressed == 0 {
             self.emit_located(Severity::Error, span, location, line);
         }
     }
 
-    /// Reports an error about a value that is converted: about the call of the function that runs, where it was called,
-    /// else about the value alone.
+    /// Reports an error in the conversion of a value: at the call of the running function if there is one, else with the value
+    /// alone.
     pub(crate) fn conversion_error(&mut self, text: &str, value: &Value) {
         let [.., caller, frame] = self.m.frames.as_slice() else {
-            return self.error_of_value(text, value);
+            return self.error_with_value_only(text, value);
         };
         let called = frame.func.is_some() && caller.func.is_some();
         match caller.code.sites.get(caller.pc.saturating_sub(1)).copied().filter(|_| called) {
             Some(site) => self.error_with_value(site, text, value),
-            None => self.error_of_value(text, value),
+            None => self.error_with_value_only(text, value),
         }
     }
 
-    /// Reports an error about a value with a type that the expression `site` names: `TEXT (value and type)`.
-    pub(crate) fn error_of_index(&mut self, site: ExprId, text: &str, value: &Value, ty: &str) {
+    /// Reports an error about a value and the type that the expression `site` names: `TEXT (value and type)`.
+    pub(crate) fn error_with_type(&mut self, site: ExprId, text: &str, value: &Value, ty: &str) {
         let form = crate::value::describe::Form::Compact;
         let shown = crate::value::describe::describe(self.p, value, form);
         let mut line = format!("{text} (").into_bytes();
@@ -219,14 +220,16 @@ impl Vm<'_> {
         line.extend_from_slice(format!(" and {ty})").as_bytes());
         let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
         let named = self.p.sources.location(span);
-        // Numbers in vectors are new values.
-        let place = value.bytes().and_then(|_| self.literal_place(site, value));
-        let place = place.map_or("<no location>".to_owned(), |at| self.p.sources.location(at));
-        let location = if place == named { named } else { format!("{place} and {named}") };
+        // Numbers in vectors are new values, without a location.
+        let origin_text = value.bytes().and_then(|_| self.literal_location(site, value));
+        let origin_text =
+            origin_text.map_or("<no location>".to_owned(), |at| self.p.sources.location(at));
+        let location =
+            if origin_text == named { named } else { format!("{origin_text} and {named}") };
         self.emit_located(Severity::Error, span, location, line);
     }
 
-    fn error_of_value(&mut self, text: &str, value: &Value) {
+    fn error_with_value_only(&mut self, text: &str, value: &Value) {
         let form = crate::value::describe::Form::Compact;
         let shown = crate::value::describe::describe(self.p, value, form);
         let mut line = format!("{text} (").into_bytes();
@@ -238,7 +241,7 @@ impl Vm<'_> {
             .last()
             .and_then(|frame| frame.code.sites.get(frame.pc.saturating_sub(1)).copied());
         let site = site.unwrap_or(ExprId(u32::MAX));
-        match self.literal_place(site, value) {
+        match self.literal_location(site, value) {
             Some(span) => self.emit(Severity::Error, span, line),
             None => {
                 let nowhere = "<no location>".to_owned();
@@ -247,16 +250,16 @@ impl Vm<'_> {
         }
     }
 
-    /// Where a string or a number was written: as part of the expression `site`, else closest before it, else the first such literal in
-    /// the file that was read last of those that have it.
+    /// The location of the literal that a string or number comes from: in the expression `site`, else the closest literal before it in
+    /// the same file, else the first equal literal in the last-parsed file that has one.
     ///
-    /// What the expression computes has no place.
-    fn literal_place(&self, site: ExprId, value: &Value) -> Option<Span> {
-        let is_it = |expr: &crate::ast::Expr| match &expr.kind {
-            ExprKind::Literal(literal) => is_written(literal, value),
+    /// Returns `None` for a value that the expression computes.
+    fn literal_location(&self, site: ExprId, value: &Value) -> Option<Span> {
+        let is_match = |expr: &crate::ast::Expr| match &expr.kind {
+            ExprKind::Literal(literal) => equals_literal(literal, value),
             _ => false,
         };
-        // Equal small numbers are one value, which has no place.
+        // In Zeek equal small numbers share one value, which has no location.
         let is_shared = matches!(value, Value::Count(..4096) | Value::Int(-255..=256));
         if is_shared || self.is_computed(site) {
             return None;
@@ -265,47 +268,49 @@ impl Vm<'_> {
         if self.p.exprs.find(site).is_some() {
             crate::walk::expressions(self.p, site, &mut |id| {
                 let expr = &self.p.exprs[id];
-                if is_it(expr) {
+                if is_match(expr) {
                     own = Some(expr.span);
                 }
             });
         }
-        // Strings of one byte mostly are parts of others.
+        // Strings of one byte are usually parts of other strings.
         if own.is_some() || value.bytes().is_some_and(|text| text.len() == 1) {
             return own;
         }
         let here = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
-        // The closest one before, in the same file, else the first in the file that was read last.
+        // The closest literal before in the same file, else the first in the last-parsed file.
         let rank = |span: Span| {
             let before = span.file == here.file && span.start <= here.start;
             (before, if before { u64::from(span.start) } else { 0 }, span.file)
         };
         let mut found: Option<Span> = None;
         for (_, expr) in self.p.exprs.iter() {
-            if is_it(expr) && found.is_none_or(|found| rank(expr.span) > rank(found)) {
+            if is_match(expr) && found.is_none_or(|found| rank(expr.span) > rank(found)) {
                 found = Some(expr.span);
             }
         }
         found
     }
 
-    /// Whether the values that an expression is given are new ones: results of operators and of built-in functions. Of calls, its
-    /// strings alone.
+    /// Whether the operands of an expression are newly computed: results of operators and of built-in functions. For a call, only
+    /// string arguments count.
     fn is_computed(&self, site: ExprId) -> bool {
         let is_string = |arg: &ExprId| {
             let tag = self.p.exprs.find(*arg).map(|arg| self.p.types.tag(arg.ty));
             matches!(tag, Some(Tag::String | Tag::Any))
         };
         match self.p.exprs.find(site).map(|expr| &expr.kind) {
-            Some(ExprKind::Call(call)) => {
-                !call.args.iter().filter(|arg| is_string(arg)).any(|arg| self.is_kept(*arg))
-            }
-            Some(ExprKind::Cast(of)) => !self.is_kept(*of),
+            Some(ExprKind::Call(call)) => !call
+                .args
+                .iter()
+                .filter(|arg| is_string(arg))
+                .any(|arg| self.passes_existing_value(*arg)),
+            Some(ExprKind::Cast(of)) => !self.passes_existing_value(*of),
             _ => false,
         }
     }
 
-    /// Whether a local of the body that runs is a variable of a `for`: keys of tables and parts of strings are made for it.
+    /// Whether a local of the running body is the variable of a `for`, whose values are newly made table keys or parts of strings.
     fn is_loop_variable(&self, local: LocalId) -> bool {
         let body = self.m.frames.last().and_then(|frame| frame.code.body);
         let body = body.and_then(|body| self.p.bodies.find(body));
@@ -313,8 +318,8 @@ impl Vm<'_> {
         local.is_some_and(|local| local.kind == LocalKind::Loop)
     }
 
-    /// Whether an expression gives a value that may have been written elsewhere, as it is.
-    fn is_kept(&self, expr: ExprId) -> bool {
+    /// Whether an expression passes on an existing value, which may come from a literal elsewhere.
+    fn passes_existing_value(&self, expr: ExprId) -> bool {
         let Some(expr) = self.p.exprs.find(expr) else { return false };
         match &expr.kind {
             ExprKind::Local(local, _) => !self.is_loop_variable(*local),
@@ -323,8 +328,10 @@ impl Vm<'_> {
                 let base = self.p.exprs.find(*base).map(|base| self.p.types.tag(base.ty));
                 base != Some(Tag::String)
             }
-            ExprKind::Conditional(_, a, b) => self.is_kept(*a) || self.is_kept(*b),
-            ExprKind::Cast(of) | ExprKind::Coerce(_, of) => self.is_kept(*of),
+            ExprKind::Conditional(_, a, b) => {
+                self.passes_existing_value(*a) || self.passes_existing_value(*b)
+            }
+            ExprKind::Cast(of) | ExprKind::Coerce(_, of) => self.passes_existing_value(*of),
             ExprKind::Call(call) => match self.p.exprs.find(call.callee).map(|c| &c.kind) {
                 Some(ExprKind::Global(global)) => match self.p.globals[*global].kind {
                     GlobalKind::Function(func) => !self.p.functions[func].bodies.is_empty(),
@@ -336,25 +343,25 @@ impl Vm<'_> {
         }
     }
 
-    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
+    /// Reports an error of the running built-in function with the value that caused it: `TEXT (call and value)`.
     pub fn builtin_error_with(&mut self, text: &str, value: &Value) {
         let site = self.call_site();
         self.error_with_value(site, text, value);
     }
 
-    /// Reports something without a place.
+    /// Reports a message without a location in a script.
     pub fn report(&mut self, severity: Severity, text: impl AsRef<[u8]>) {
-        // Where the command line sets variables, that is what was read last.
+        // Variables set on the command line are parsed last, so Zeek reports their location.
         let location = if self.p.has_parameters { "<params>, line 1" } else { "" };
         let text = text.as_ref().to_vec();
-        if self.m.swallow == 0 {
+        if self.m.suppressed == 0 {
             self.emit_located(severity, Span::NOWHERE, location.to_owned(), text);
         }
     }
 }
 
-/// Whether a value is that of a literal.
-fn is_written(literal: &Literal, value: &Value) -> bool {
+/// Whether a value equals a literal.
+fn equals_literal(literal: &Literal, value: &Value) -> bool {
     match (literal, value) {
         (Literal::String(literal), value) => value.bytes().is_some_and(|text| **literal == *text),
         (Literal::Count(literal), Value::Count(number)) => literal == number,

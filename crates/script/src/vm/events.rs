@@ -1,4 +1,4 @@
-//! The event queue, timers and the life of a run.
+//! The event queue, timers, and the start, main loop and end of a run.
 
 use std::collections::VecDeque;
 use std::rc::Weak;
@@ -11,73 +11,73 @@ use crate::support::order::RobustWalk;
 use crate::symbols::GlobalKind;
 use crate::value::{Table, Value, cycles};
 
-/// An event that waits for its bodies to run.
+/// A queued event: its bodies have not run yet.
 #[derive(Debug)]
 pub struct QueuedEvent {
     /// The event.
     pub func: FuncId,
     /// Arguments in canonical order.
     pub args: Vec<Value>,
-    /// The time that it is said to be of.
+    /// The network time of the event.
     pub time: f64,
-    /// The connection that it is about, where no argument is.
+    /// The UID of the connection that the event is about, if none of its arguments is that connection.
     pub uid: Option<gannet_base::Uid>,
-    /// The number of the analyzer that raised it; 0 for none.
+    /// The number of the analyzer that raised the event; 0 if no analyzer did.
     pub analyzer: u64,
 }
 
-/// Events in order, and timers.
+/// The queue of events, in order, and the timers.
 #[derive(Default)]
 pub struct Queue {
     events: VecDeque<QueuedEvent>,
-    /// An empty queue, with the room that earlier events had.
+    /// An empty queue whose allocation is reused.
     spare: VecDeque<QueuedEvent>,
     timers: Timers,
 }
 
 /// The action of a timer.
 #[derive(Debug)]
-pub(crate) enum Due {
+pub(crate) enum TimerAction {
     /// A scheduled event.
     Event(FuncId, Vec<Value>),
-    /// The timeout of a `when`.
+    /// The timeout of the `when` with this id.
     When(u64),
-    /// Delayed log writes are due.
+    /// Processes delayed log writes that are due.
     LogDelay,
-    /// A log is rotated.
+    /// Rotates the log of this id.
     Rotate(u64),
-    /// Another `connection_status_update` of a connection, by its name and ends.
+    /// The next `connection_status_update` of a connection, by its UID and its endpoints.
     Status(gannet_base::Uid, (gannet_base::ConnId, u32)),
-    /// Entries of a table expire.
+    /// Expires entries of a table.
     Expire(Weak<Table>, Option<ExpiryWalk>),
 }
 
-/// How far an expiry that visits a table in several steps came.
+/// The progress of an expiry that visits the entries of a table in several steps.
 #[derive(Debug)]
 pub(crate) enum ExpiryWalk {
-    /// A walk in the order of slots, with the place that comes next, where it is known.
+    /// An iteration in the order of slots, and the index of the next entry if it is known.
     Slots(RobustWalk, Option<u32>),
-    /// The next place.
-    Places(usize),
+    /// An iteration in the order of insertion: the index of the next entry.
+    Positions(usize),
 }
 
 struct Timer {
     time: f64,
-    due: Due,
+    action: TimerAction,
 }
 
-/// A heap of timers. Timers that are due at the same time fire in the order that Zeek's heap has, whose element at `i` has the
-/// parent `i / 2`: the element at 0 has one child.
+/// A heap of timers. Timers of the same time fire in the order of Zeek's heap, in which the element at `i` has the
+/// parent `i / 2`, so the element at 0 has one child.
 #[derive(Default)]
 struct Timers(Vec<Timer>, TimerCounts);
 
-/// Numbers of timers of scripts.
+/// Counts of the timers of scripts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TimerCounts {
     pub(crate) current: u64,
-    /// The most at a time.
-    pub(crate) most: u64,
-    /// All so far.
+    /// Maximum number of timers at a time.
+    pub(crate) peak: u64,
+    /// Number of timers added so far.
     pub(crate) total: u64,
 }
 
@@ -86,7 +86,7 @@ impl Timers {
         self.0.get(index).map(|timer| timer.time)
     }
 
-    /// When the earliest timer is due.
+    /// The time of the earliest timer.
     fn next(&self) -> Option<f64> {
         self.time(0)
     }
@@ -102,7 +102,7 @@ impl Timers {
 
     fn append(&mut self, timer: Timer) {
         self.0.push(timer);
-        self.1.most = self.1.most.max(self.0.len() as u64);
+        self.1.peak = self.1.peak.max(self.0.len() as u64);
         self.1.total += 1;
     }
 
@@ -132,43 +132,44 @@ impl Queue {
         TimerCounts { current: self.timers.0.len() as u64, ..self.timers.1 }
     }
 
-    /// Whether nothing waits.
+    /// Whether no event is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// When entries of which tables expire; `None` where other things are due, too, or events wait. A table may be gone.
+    /// The expiry timers: the time of each and its table, `None` for a table that was dropped. Returns `None` if events are queued or
+    /// other timers exist.
     pub(crate) fn expiries(&self) -> Option<Vec<(f64, Option<std::rc::Rc<Table>>)>> {
         if !self.events.is_empty() {
             return None;
         }
-        let expiry = |timer: &Timer| match &timer.due {
-            Due::Expire(table, None) => Some((timer.time, table.upgrade())),
+        let expiry = |timer: &Timer| match &timer.action {
+            TimerAction::Expire(table, None) => Some((timer.time, table.upgrade())),
             _ => None,
         };
         self.timers.0.iter().map(expiry).collect()
     }
 
-    /// Adds an expiry behind those that were added before, in the order of [`expiries`](Self::expiries).
+    /// Appends an expiry timer; the order of calls is that of [`expiries`](Self::expiries).
     pub(crate) fn add_expiry(&mut self, time: f64, table: Weak<Table>) {
-        self.timers.append(Timer { time, due: Due::Expire(table, None) });
+        self.timers.append(Timer { time, action: TimerAction::Expire(table, None) });
     }
 
-    /// When the next timer is due.
+    /// The time of the next timer.
     #[must_use]
     pub fn next_timer(&self) -> Option<f64> {
         self.timers.next()
     }
 
-    /// Events that wait.
+    /// Number of queued events.
     pub(crate) fn waiting(&self) -> usize {
         self.events.len()
     }
 }
 
 impl Vm<'_> {
-    /// Queues an event, where it is raised.
+    /// Queues an event if [`is_raised`](Self::is_raised) holds for it.
     pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
         if self.is_raised(func) {
             let time = self.m.now;
@@ -176,7 +177,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Queues an event that an analyzer of this number raised.
+    /// Like [`queue_event`](Self::queue_event), for an event that the analyzer of this number raised.
     pub(crate) fn queue_event_of(
         &mut self,
         func: FuncId,
@@ -190,7 +191,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Queues the event of a full name, where it exists.
+    /// Queues the event with a full name, if it exists.
     pub fn queue_named(&mut self, name: &str, args: Vec<Value>) {
         if let Some(func) = self.function_named(name) {
             self.queue_event(func, args);
@@ -204,7 +205,7 @@ impl Vm<'_> {
         }
     }
 
-    /// A script raises or schedules an event.
+    /// Records for the event trace that a script raises or schedules an event.
     fn note_script_event(&mut self, func: FuncId) {
         if let Some(trace) = &mut self.m.event_trace {
             trace.raised_by_script(func);
@@ -238,20 +239,20 @@ impl Vm<'_> {
         if let Some(func) = self.event_func(global) {
             self.note_script_event(func);
             crate::bridge::watch(self, &args);
-            self.add_timer(time, Due::Event(func, args));
+            self.add_timer(time, TimerAction::Event(func, args));
         }
     }
 
-    pub(crate) fn add_timer(&mut self, time: f64, due: Due) {
-        // What is not a number has no order, in which timers are kept.
+    pub(crate) fn add_timer(&mut self, time: f64, action: TimerAction) {
+        // NaN has no order, and timers are ordered by time.
         let time = if time.is_nan() { f64::INFINITY } else { time };
-        self.m.queue.timers.add(Timer { time, due });
+        self.m.queue.timers.add(Timer { time, action });
     }
 
-    /// Lets all timers up to `now` fire.
+    /// Fires all timers that are due at `now`.
     ///
     /// # Errors
-    /// [`Stop`] where the program stops.
+    /// Returns [`Stop`] if the program stops.
     #[inline]
     pub fn fire_timers(&mut self, now: f64) -> Result<(), Stop> {
         if self.m.queue.timers.next().is_some_and(|time| time <= now) {
@@ -263,23 +264,23 @@ impl Vm<'_> {
     fn fire_due_timers(&mut self, now: f64) -> Result<(), Stop> {
         while self.m.queue.timers.next().is_some_and(|time| time <= now) {
             let Some(timer) = self.m.queue.timers.pop() else { break };
-            match timer.due {
-                Due::Event(func, args) => {
+            match timer.action {
+                TimerAction::Event(func, args) => {
                     if self.is_raised(func) {
                         let time = if self.m.terminating { self.m.now } else { timer.time };
                         let event = QueuedEvent { func, args, time, uid: None, analyzer: 0 };
                         self.m.queue.events.push_back(event);
                     }
                 }
-                Due::When(id) => self.when_timeout(id)?,
-                Due::LogDelay => crate::bif::log::delay_due(self)?,
-                Due::Rotate(id) => crate::bif::log::rotate_due(self, id)?,
-                Due::Status(uid, key) => {
+                TimerAction::When(id) => self.when_timeout(id)?,
+                TimerAction::LogDelay => crate::bif::log::delay_due(self)?,
+                TimerAction::Rotate(id) => crate::bif::log::rotate_due(self, id)?,
+                TimerAction::Status(uid, key) => {
                     if !self.m.terminating {
                         crate::bridge::status_due(self, uid, key);
                     }
                 }
-                Due::Expire(table, walk) => {
+                TimerAction::Expire(table, walk) => {
                     if !self.m.terminating
                         && let Some(table) = table.upgrade()
                     {
@@ -291,11 +292,11 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Runs queued events, and those that they queue; events queued by the second generation wait
-    /// for the next drain. Then `when` conditions are checked.
+    /// Runs the queued events, then the events that they queue; events queued by those wait
+    /// for the next drain. Then checks the `when` conditions.
     ///
     /// # Errors
-    /// [`Stop`] where the program stops.
+    /// Returns [`Stop`] if the program stops.
     #[inline]
     pub fn drain(&mut self) -> Result<(), Stop> {
         // After most packets there is nothing to do.
@@ -320,7 +321,7 @@ impl Vm<'_> {
         }
         self.run_triggers()?;
         if cycles::is_due() {
-            cycles::look();
+            cycles::collect_if_needed();
         }
         Ok(())
     }
@@ -328,7 +329,7 @@ impl Vm<'_> {
     /// Drains until the queue is empty.
     ///
     /// # Errors
-    /// [`Stop`] where the program stops.
+    /// Returns [`Stop`] if the program stops.
     pub fn drain_all(&mut self) -> Result<(), Stop> {
         loop {
             self.drain()?;
@@ -341,22 +342,22 @@ impl Vm<'_> {
     /// Runs the bodies of an event.
     ///
     /// # Errors
-    /// [`Stop`] where the program stops; errors of bodies end only these.
+    /// Returns [`Stop`] if the program stops; errors of bodies end only these.
     pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         if self.m.is_watched { self.dispatch_watched(event) } else { self.run_event(event) }
     }
 
-    /// Runs the bodies of an event that nothing watches, or that was shown.
+    /// Runs the bodies of an event, without `new_event` and the event trace.
     pub(super) fn run_event(&mut self, event: QueuedEvent) -> Result<(), Stop> {
         let QueuedEvent { func, mut args, time, uid, analyzer } = event;
         self.m.state.analyzer = analyzer;
         let calls = &mut self.m.state.invocations;
-        let place = func.0 as usize;
-        if place >= calls.len() {
-            calls.resize(place + 1, 0);
+        let func_index = func.0 as usize;
+        if func_index >= calls.len() {
+            calls.resize(func_index + 1, 0);
         }
-        calls[place] += 1;
-        if calls[place] == 1 && self.function_name(func).starts_with("reporter_") {
+        calls[func_index] += 1;
+        if calls[func_index] == 1 && self.function_name(func).starts_with("reporter_") {
             self.m.state.reporters.push(func);
         }
         let before = std::mem::replace(&mut self.m.event_time, time);
@@ -389,8 +390,13 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Runs the bodies of `new_event`, which see each event before its own bodies do.
-    pub(super) fn announce(&mut self, func: FuncId, args: &[Value], time: f64) -> Result<(), Stop> {
+    /// Runs the bodies of `new_event`, which run before the event's own bodies.
+    pub(super) fn run_new_event(
+        &mut self,
+        func: FuncId,
+        args: &[Value],
+        time: f64,
+    ) -> Result<(), Stop> {
         let Some(observer) = self.m.observer else { return Ok(()) };
         if observer == func || !self.has_bodies(observer) {
             return Ok(());
@@ -402,7 +408,7 @@ impl Vm<'_> {
         self.dispatch(event)
     }
 
-    /// Runs the program after it was parsed: from `zeek_init` to `zeek_done`. Returns the exit status.
+    /// Runs the parsed program from `zeek_init` to `zeek_done`. Returns the exit status.
     pub fn run(&mut self) -> i32 {
         let result = self.run_all();
         let status = match result {
@@ -413,8 +419,8 @@ impl Vm<'_> {
         self.end_output(status)
     }
 
-    /// Writes out what scripts printed, and reports what could not be written. If something was lost, also rows of text logs, a
-    /// run that ended well failed.
+    /// Flushes the output of scripts and reports write errors. Returns `status`, or 1 if that is 0 and output or rows of text logs
+    /// were lost.
     pub(crate) fn end_output(&mut self, status: i32) -> i32 {
         crate::bif::save_stores(self);
         let is_covered = self.write_coverage();
@@ -429,7 +435,7 @@ impl Vm<'_> {
         if status == 0 && is_lost { 1 } else { status }
     }
 
-    /// Writes the coverage, where it is asked for: false where that failed, which is reported.
+    /// Writes the coverage if it was requested. Returns false, and reports the error, if that failed.
     fn write_coverage(&mut self) -> bool {
         let Some(coverage) = self.m.coverage.take() else { return true };
         let written = coverage.write(self.p, &self.m.runs);
@@ -441,9 +447,9 @@ impl Vm<'_> {
 
     fn run_all(&mut self) -> Result<(), Stop> {
         self.m.state.packetless = true;
-        let now = if self.time_goes_on() { wall_clock() } else { self.m.now };
+        let now = if self.follows_wall_clock() { wall_clock() } else { self.m.now };
         self.begin(now, true)?;
-        // A run that waits for nothing ends before it could see the signal.
+        // Without work a run ends before a signal could arrive.
         let waits = self.global_named("exit_only_after_terminate").truth();
         if waits || crate::bif::has_work(self) {
             self.main_loop()?;
@@ -452,7 +458,7 @@ impl Vm<'_> {
         self.finish(true)
     }
 
-    /// Runs the work between the last packet and [`Vm::end`].
+    /// Waits after the last packet, before [`Vm::end`]: for termination if scripts request that, and for host lookups.
     pub(crate) fn after_packets(&mut self) -> Result<(), Stop> {
         if self.global_named("exit_only_after_terminate").truth() {
             self.main_loop()?;
@@ -462,7 +468,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Ends a run over packets, which ended like this. Returns the exit status.
+    /// Finishes a run over packets whose processing returned `result`. Returns the exit status.
     pub(crate) fn end(&mut self, result: Result<(), Stop>) -> i32 {
         match result.and_then(|()| self.finish(false)) {
             Ok(()) | Err(Stop::Error) => 0,
@@ -471,7 +477,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Waits while scripts suspend the processing of packets: input and timers of scripts go on.
+    /// Waits while scripts suspend the processing of packets; their input and timers continue.
     pub(crate) fn wait_while_suspended(&mut self) -> Result<(), Stop> {
         while self.m.state.suspended > 0 && !self.m.stop_requested {
             let now = self.m.now;
@@ -494,14 +500,14 @@ impl Vm<'_> {
         }
     }
 
-    /// Begins the run at this network time: `zeek_init` and statements at file level. Where packets come, `network_time_init`
-    /// waits for the first (not `timed`).
+    /// Begins the run at network time `now`: runs `zeek_init` and statements at file level. If not `timed`, the first packet raises
+    /// `network_time_init`.
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
         self.m.state.began = true;
-        // Constants can be relied on now.
+        // Templates built while parsing do not use the values of constants.
         self.m.templates.clear();
-        cycles::learn_types(self.p);
+        cycles::find_cyclic_types(self.p);
         self.m.observer = self.function_named("new_event").filter(|func| self.has_bodies(*func));
         self.m.is_watched = self.m.observer.is_some() || self.m.event_trace.is_some();
         crate::bif::prepare(self)?;
@@ -537,8 +543,8 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Whether network time follows the clock where no packets set it.
-    pub(crate) fn time_goes_on(&self) -> bool {
+    /// Whether network time follows the wall clock if no packets set it.
+    pub(crate) fn follows_wall_clock(&self) -> bool {
         !matches!(self.global_named("allow_network_time_forward"), Value::Bool(false))
     }
 
@@ -561,12 +567,12 @@ impl Vm<'_> {
 
     fn main_loop(&mut self) -> Result<(), Stop> {
         loop {
-            let stays = self.global_named("exit_only_after_terminate").truth();
-            if self.m.stop_requested || (!stays && !crate::bif::has_work(self)) {
+            let waits_for_terminate = self.global_named("exit_only_after_terminate").truth();
+            if self.m.stop_requested || (!waits_for_terminate && !crate::bif::has_work(self)) {
                 break;
             }
             let now = wall_clock();
-            if self.time_goes_on() {
+            if self.follows_wall_clock() {
                 self.m.now = self.m.now.max(now);
             }
             let now = self.m.now;
@@ -583,8 +589,8 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Takes what the Input framework reads before the next packet. Where scripts suspended the processing of packets,
-    /// waits until they continue it; network time stands still meanwhile.
+    /// Polls the Input framework before the next packet. If scripts suspended the processing of packets, waits until they continue
+    /// it; network time does not advance meanwhile.
     pub(crate) fn before_packet(&mut self) -> Result<(), Stop> {
         while self.m.state.suspended > 0 && !self.m.stop_requested {
             self.fire_timers(self.m.now)?;
@@ -599,12 +605,12 @@ impl Vm<'_> {
         crate::bif::poll(self).map(|_| ())
     }
 
-    /// Ends the run: remaining timers, `zeek_done`, logs.
+    /// Ends the run: fires the remaining timers, runs `zeek_done` and finishes logs.
     fn finish(&mut self, net_done: bool) -> Result<(), Stop> {
         self.m.terminating = true;
         let now = self.m.now;
         if let Some(func) = self.function_named("net_done").filter(|_| net_done) {
-            // What is queued runs before its handlers, where it has any.
+            // Queued events run before its handlers.
             if self.has_bodies(func) {
                 self.drain()?;
             }
@@ -620,7 +626,7 @@ impl Vm<'_> {
         self.drain()?;
         self.drain()?;
         if net_done {
-            // Where there are packets, connections and files end here.
+            // In runs over packets, connections and files end here.
             self.drain()?;
             self.drain()?;
         }
@@ -648,11 +654,11 @@ mod tests {
     fn fired(times: &[f64]) -> Vec<(f64, u64)> {
         let mut timers = Timers::default();
         for (number, time) in times.iter().enumerate() {
-            timers.add(Timer { time: *time, due: Due::When(number as u64) });
+            timers.add(Timer { time: *time, action: TimerAction::When(number as u64) });
         }
         let mut fired = Vec::new();
         while let Some(timer) = timers.pop() {
-            let Due::When(number) = timer.due else { continue };
+            let TimerAction::When(number) = timer.action else { continue };
             fired.push((timer.time, number));
         }
         fired

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::events::{Due, ExpiryWalk};
+use super::events::{ExpiryWalk, TimerAction};
 use super::tables::Change;
 use super::{Callee, Vm};
 use crate::evaluate::Stop;
@@ -10,17 +10,17 @@ use crate::value::table::{TableAttrs, parts};
 use crate::value::{Table, Value};
 
 impl Vm<'_> {
-    /// From now on the entries of a table expire, where it has an attribute that says so.
+    /// Starts the expiry timer of a table that has an expiry attribute.
     pub(crate) fn watch_expiry(&mut self, table: &Rc<Table>) {
         if table.attrs().is_some_and(|attrs| attrs.expire.is_some())
             && !table.expiring.replace(true)
         {
-            // Time may not be known yet: due at once.
-            self.add_timer(1.0, Due::Expire(Rc::downgrade(table), None));
+            // Network time may not be known yet: the timer is due at once.
+            self.add_timer(1.0, TimerAction::Expire(Rc::downgrade(table), None));
         }
     }
 
-    /// Removes entries of a table whose time is over, and sets its next timer. `walk` continues a visit.
+    /// Removes expired entries of a table and sets its next timer. `walk` is an iteration to continue.
     pub(crate) fn expire(
         &mut self,
         table: &Rc<Table>,
@@ -31,7 +31,7 @@ impl Vm<'_> {
         let timeout = match self.eval(expr) {
             Ok(Value::Interval(timeout)) if timeout >= 0.0 => timeout,
             _ => {
-                walk.into_iter().for_each(|walk| end(table, walk));
+                walk.into_iter().for_each(|walk| end_walk(table, walk));
                 table.expiring.set(false);
                 return Ok(());
             }
@@ -40,28 +40,28 @@ impl Vm<'_> {
             Value::Count(step) => usize::try_from(step).unwrap_or(usize::MAX).max(1),
             _ => 5_000,
         };
-        let mut walk = walk.unwrap_or_else(|| match table.robust_begins() {
+        let mut walk = walk.unwrap_or_else(|| match table.begin_robust_iteration() {
             Some(walk) => ExpiryWalk::Slots(walk, None),
             None => {
-                table.expiry_begins();
-                ExpiryWalk::Places(0)
+                table.begin_expiry();
+                ExpiryWalk::Positions(0)
             }
         });
         let result = self.expire_step(table, &attrs, timeout, step, &mut walk);
         let (option, walk) = match result {
             Ok(false) => ("table_expire_delay", Some(walk)),
             _ => {
-                end(table, walk);
+                end_walk(table, walk);
                 ("table_expire_interval", None)
             }
         };
         let delay = self.global_named(option).double();
         let due = (self.m.now + delay).max(self.m.now.next_up());
-        self.add_timer(due, Due::Expire(Rc::downgrade(table), walk));
+        self.add_timer(due, TimerAction::Expire(Rc::downgrade(table), walk));
         result.map(|_| ())
     }
 
-    /// Visits up to `step` entries; returns whether it visited the last.
+    /// Visits up to `step` entries. Returns whether the iteration is complete.
     fn expire_step(
         &mut self,
         table: &Rc<Table>,
@@ -71,12 +71,12 @@ impl Vm<'_> {
         walk: &mut ExpiryWalk,
     ) -> Result<bool, Stop> {
         let now = self.m.now;
-        // Entries may come and go while functions are called: places are looked at again.
-        let mut looked = 0;
-        while looked < step {
-            let Some(at) = next_place(table, walk) else { return Ok(true) };
+        // Called functions may add and remove entries, so each entry is read by its index.
+        let mut visited = 0;
+        while visited < step {
+            let Some(at) = next_index(table, walk) else { return Ok(true) };
             let Some((key, value, time)) = table.entry_at(at) else { continue };
-            looked += 1;
+            visited += 1;
             let used = self.expiry_time(time);
             if used == 0.0 || used + timeout >= now {
                 continue;
@@ -98,17 +98,17 @@ impl Vm<'_> {
             self.changed(table, Change::Expired, parts(&key), &value)?;
             self.object_changed_rc(table);
         }
-        // A visit that has seen all is over, although it has had its number of entries.
+        // The iteration may be complete after exactly `step` entries.
         match walk {
             ExpiryWalk::Slots(robust, ahead) => {
-                *ahead = table.robust_next(robust);
+                *ahead = table.next_robust_index(robust);
                 Ok(ahead.is_none())
             }
-            ExpiryWalk::Places(next) => Ok(*next >= table.places_end()),
+            ExpiryWalk::Positions(next) => Ok(*next >= table.indexes_end()),
         }
     }
 
-    /// When an entry was used, in whole seconds since the first packet.
+    /// The time of an entry, rounded down to whole seconds since the first packet.
     fn expiry_time(&self, time: f64) -> f64 {
         let start = self.m.state.first_packet;
         if time == 0.0 { start } else { start + (time - start).trunc() }
@@ -138,22 +138,22 @@ impl Vm<'_> {
     }
 }
 
-/// The place that a walk visits next; none after the last.
-fn next_place(table: &Table, walk: &mut ExpiryWalk) -> Option<usize> {
+/// The index of the next entry of an iteration; `None` at its end.
+fn next_index(table: &Table, walk: &mut ExpiryWalk) -> Option<usize> {
     match walk {
         ExpiryWalk::Slots(walk, ahead) => {
-            ahead.take().or_else(|| table.robust_next(walk)).map(|at| at as usize)
+            ahead.take().or_else(|| table.next_robust_index(walk)).map(|at| at as usize)
         }
-        ExpiryWalk::Places(next) => {
+        ExpiryWalk::Positions(next) => {
             *next += 1;
-            Some(*next - 1).filter(|at| *at < table.places_end())
+            Some(*next - 1).filter(|at| *at < table.indexes_end())
         }
     }
 }
 
-fn end(table: &Table, walk: ExpiryWalk) {
+fn end_walk(table: &Table, walk: ExpiryWalk) {
     match walk {
-        ExpiryWalk::Slots(walk, _) => table.robust_ends(walk),
-        ExpiryWalk::Places(_) => table.expiry_ends(),
+        ExpiryWalk::Slots(walk, _) => table.end_robust_iteration(walk),
+        ExpiryWalk::Positions(_) => table.end_expiry(),
     }
 }

@@ -1,4 +1,4 @@
-//! Files that scripts write to, and standard output.
+//! Files that scripts write, and standard output.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -8,13 +8,13 @@ use std::rc::{Rc, Weak};
 use crate::value::FileValue;
 use crate::value::object::FileSink;
 
-/// Where scripts write to.
+/// The outputs of scripts.
 pub(crate) struct Output {
     stdout: Box<dyn std::io::Write>,
     buffer: Vec<u8>,
     files: Vec<Weak<FileValue>>,
     failures: Failures,
-    /// Whether a log could not be written, which is reported by its writer.
+    /// Whether rows of a text log were lost; the log's writer reports that.
     pub(crate) rows_lost: bool,
     /// Whether anything was written or opened.
     pub(crate) used: bool,
@@ -34,7 +34,7 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Lets `print` write to `sink`.
+    /// Redirects `print` to `sink`.
     pub(crate) fn redirect(&mut self, sink: Box<dyn std::io::Write>) {
         self.stdout = sink;
     }
@@ -57,37 +57,37 @@ impl Output {
         }
     }
 
-    /// A file that was not written completely, and why.
-    pub(crate) fn has_failed(&self, name: &str, error: std::io::Error) {
+    /// Records a write error of a file.
+    pub(crate) fn add_failure(&self, name: &str, error: std::io::Error) {
         self.failures.add(name, error);
     }
 
-    /// Takes the failures: what was not written completely, and why.
+    /// Takes the recorded write errors, by file.
     pub(crate) fn take_failures(&self) -> Vec<(String, std::io::Error)> {
         self.failures.0.take()
     }
 
-    /// Writes out everything.
+    /// Flushes standard output and all files. Returns false if a file could not be written.
     pub(crate) fn flush_all(&mut self) -> bool {
         self.flush();
-        let mut good = true;
+        let mut is_flushed = true;
         for file in self.files.iter().filter_map(Weak::upgrade) {
-            good &= file.flush();
+            is_flushed &= file.flush();
         }
-        good
+        is_flushed
     }
 
-    /// Writes to a file.
+    /// Writes to a file, and records an error.
     pub(crate) fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
         if let Err(error) = self.try_write_file(file, bytes) {
             self.failures.add(&file.name, error);
         }
     }
 
-    /// The same.
+    /// Like [`write_file`](Self::write_file), but returns the error.
     ///
     /// # Errors
-    /// Whatever the system says, of these bytes or of earlier ones that were buffered.
+    /// Returns the system's error in writing these bytes or earlier buffered ones.
     pub(crate) fn try_write_file(&mut self, file: &FileValue, bytes: &[u8]) -> std::io::Result<()> {
         self.used = true;
         match &mut *file.sink.borrow_mut() {
@@ -104,10 +104,17 @@ impl Output {
         Ok(())
     }
 
+    /// The process's own standard error, with the name that Zeek gives it.
+    pub(crate) fn standard_error(&self, now: f64) -> Rc<FileValue> {
+        let file = FileValue::closed("-", now);
+        *file.sink.borrow_mut() = Some(FileSink::Stderr);
+        file
+    }
+
     /// Opens a file: `/dev/stdout` and `/dev/stderr` are the process's own.
     ///
     /// # Errors
-    /// Whatever the system says.
+    /// Returns the system's error.
     pub(crate) fn open(
         &mut self,
         name: &str,
@@ -139,14 +146,14 @@ impl Output {
     }
 }
 
-/// The first failure of each file that could not be written, by its name.
+/// The first write error of each file, by file name.
 #[derive(Clone, Default)]
 pub(crate) struct Failures(Rc<RefCell<Vec<(String, std::io::Error)>>>);
 
 impl Failures {
     fn add(&self, name: &str, error: std::io::Error) {
         let mut all = self.0.borrow_mut();
-        // A reader that went away is no error of the script.
+        // A reader that closed the pipe is no error of the script.
         let is_closed = error.kind() == std::io::ErrorKind::BrokenPipe;
         if !is_closed && !all.iter().any(|(known, _)| known == name) {
             all.push((name.to_owned(), error));
@@ -154,7 +161,7 @@ impl Failures {
     }
 }
 
-// Scripts seldom close files: most end with their last reference.
+// Scripts seldom close files: most are closed when the last reference is dropped.
 impl Drop for FileValue {
     fn drop(&mut self) {
         self.close();
@@ -168,7 +175,7 @@ impl FileValue {
         self.sink.borrow().is_some()
     }
 
-    /// Says whether what is written stays in memory until there is more of it; returns whether the file is open.
+    /// Sets whether writes are buffered. Returns whether the file is open and was flushed.
     pub fn set_buffered(&self, buffered: bool) -> bool {
         self.unbuffered.set(!buffered);
         match &mut *self.sink.borrow_mut() {
@@ -177,7 +184,7 @@ impl FileValue {
         }
     }
 
-    /// Writes out what is buffered; whether that went well.
+    /// Flushes the buffer. Returns false if that failed.
     fn flush(&self) -> bool {
         match &mut *self.sink.borrow_mut() {
             Some(FileSink::File(sink)) => self.is_written(sink.flush()),
@@ -189,7 +196,7 @@ impl FileValue {
         result.map_err(|error| self.failures.add(&self.name, error)).is_ok()
     }
 
-    /// Closes it; returns whether it was open and everything could be written.
+    /// Closes the file. Returns whether it was open and its buffer could be written.
     pub fn close(&self) -> bool {
         match self.sink.borrow_mut().take() {
             Some(FileSink::File(mut sink)) => self.is_written(sink.flush()),

@@ -11,7 +11,7 @@ use crate::types::{AttrKind, Tag, attr_expr};
 use crate::value::{Value, Vector};
 
 impl Vm<'_> {
-    /// `b[i]` where `b` is no table of a known type.
+    /// `b[i]`, if the compiler does not know that `b` is a table.
     pub(crate) fn index(&mut self, site: ExprId, b: &Value, i: &Value) -> Result<Value, Stop> {
         match b {
             Value::Vector(vector) => {
@@ -27,7 +27,7 @@ impl Vm<'_> {
                 let index = position(i, vector.len());
                 let value = index.map(|index| vector.get(index)).unwrap_or_default();
                 if value.is_set() {
-                    self.note_read(&value);
+                    self.record_read(&value);
                     return Ok(value);
                 }
                 Err(self.error_at(site, "no such index"))
@@ -95,7 +95,7 @@ impl Vm<'_> {
                     },
                     other => other.count() as usize,
                 };
-                // An index that no memory could hold is an error of the script.
+                // An index that would need too much memory is an error of the script.
                 if index >= len && index - len > 1 << 28 {
                     return Err(self.error_at(site, "vector index assignment failed"));
                 }
@@ -120,7 +120,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether a vector takes a value: one of a narrower type than the program says takes only its own.
+    /// Reports an error if a value does not fit a vector whose element type is narrower than its static type.
     fn check_element(&mut self, site: ExprId, vector: &Vector, value: &Value) -> Result<(), Stop> {
         let Some(element) = self.p.types.element(vector.ty()) else { return Ok(()) };
         let target = match self.p.exprs.find(site).map(|expr| &expr.kind) {
@@ -128,8 +128,12 @@ impl Vm<'_> {
             _ => site,
         };
         let is_any = self.p.exprs.find(target).is_some_and(|expr| expr.ty == TypeId::ANY);
-        let (wanted, given) = (self.p.types.tag(element), self.p.types.tag(value.ty()));
-        if !is_any || matches!(wanted, Tag::Any | Tag::Void) || wanted == given || !value.is_set() {
+        let (expected, given) = (self.p.types.tag(element), self.p.types.tag(value.ty()));
+        if !is_any
+            || matches!(expected, Tag::Any | Tag::Void)
+            || expected == given
+            || !value.is_set()
+        {
             return Ok(());
         }
         let name = match (given, self.p.types.data(value.ty()).name) {
@@ -180,7 +184,7 @@ impl Vm<'_> {
         if value.is_set() { Ok(value) } else { self.missing_field(site, record, index) }
     }
 
-    /// `r$f` where the field is unset: its default, or an error.
+    /// `r$f` if the field is unset: the default of the field, or an error.
     pub(crate) fn missing_field(
         &mut self,
         site: ExprId,
@@ -188,7 +192,7 @@ impl Vm<'_> {
         index: usize,
     ) -> Result<Value, Stop> {
         let Value::Record(record) = record else {
-            // Code that reads a field of a local has no check of the local before it: the local is reported here.
+            // A field of a local is read without a check of the local: an unset local is reported here.
             let at = match self.p.exprs.find(site).map(|expr| &expr.kind) {
                 Some(ExprKind::Field(of, _))
                     if matches!(self.p.exprs[*of].kind, ExprKind::Local(..)) =>
@@ -212,18 +216,18 @@ impl Vm<'_> {
     }
 }
 
-/// The place that an index means: negative ones count from the end.
+/// The position of an index; negative indexes count from the end.
 fn position(index: &Value, len: usize) -> Option<usize> {
     let index = match index {
         Value::Int(index) => *index,
-        // Zeek takes a count of more than 63 bits as a negative number.
+        // Zeek interprets a count above 2^63 - 1 as a negative number.
         other => other.count() as i64,
     };
     let at = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(at).ok().filter(|at| *at < len)
 }
 
-/// The bounds of a slice, within the length.
+/// The bounds of a slice, clamped to the length.
 fn clamp(from: &Value, to: &Value, len: usize) -> (usize, usize) {
     let bound = |value: &Value| {
         let index = match value {
@@ -238,7 +242,7 @@ fn clamp(from: &Value, to: &Value, len: usize) -> (usize, usize) {
     (from, to.max(from))
 }
 
-/// `v[w]`: elements at the places in `w`, or where `w` holds.
+/// `v[w]`: the elements at the indexes in `w`, or those where a vector of `bool` is true.
 fn select(vector: &Vector, selection: &Vector) -> Value {
     let mut items = Vec::new();
     for (index, choice) in selection.items().iter().enumerate() {

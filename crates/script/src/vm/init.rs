@@ -1,4 +1,4 @@
-//! First values: of globals, locals and fields of records.
+//! Initial values of globals, locals and fields of records.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::ids::{BodyId, ExprId, GlobalId, Id as _, LocalId, TypeId};
 use crate::symbols::GlobalKind;
 use crate::types::{AttrKind, Attrs, Type, attr_expr, find_attr};
 use crate::value::table::{TableAttrs, parts};
-use crate::value::{Defaults, Later, Record, Value, Vector};
+use crate::value::{Defaults, LazyDefault, Record, Value, Vector};
 
 /// The initial value of a field of a new record.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum FieldInit {
     Constant(Value),
     /// The result of the code of `&default`, as this type.
     Code(Rc<Code>, TypeId),
-    /// The value of a global, as this type; where it is not set, the code that says so.
+    /// The value of a global, as this type; the code reports the error if the global is not set.
     Global(GlobalId, Rc<Code>, TypeId),
     /// An empty table or set.
     Table(TypeId, Option<Rc<TableAttrs>>),
@@ -36,19 +36,19 @@ pub(crate) enum FieldInit {
 #[derive(Debug)]
 pub(crate) struct Template {
     inits: Vec<FieldInit>,
-    /// Those that need no code.
+    /// Initial values that need no code.
     defaults: Rc<Defaults>,
-    /// The fields whose values are made for each record.
-    made: Vec<u32>,
-    /// How many fields there are up to the last of these.
+    /// Fields whose initial values are created with each record.
+    per_record: Vec<u32>,
+    /// Number of fields up to the last of `per_record`.
     used: usize,
 }
 
 impl Vm<'_> {
-    /// A record with the given fields, others with their first values.
+    /// A record with the given fields; others have their initial values.
     ///
     /// # Errors
-    /// [`Stop`] where a `&default` failed.
+    /// Returns [`Stop`] if a `&default` failed.
     pub fn new_record(
         &mut self,
         ty: TypeId,
@@ -68,10 +68,10 @@ impl Vm<'_> {
         })
     }
 
-    /// A record whose fields `fill` gives values, where it has some, up to the one at `last`; others have their first values.
+    /// A record whose fields, up to the one at `last`, `fill` may set; others have their initial values.
     ///
     /// # Errors
-    /// [`Stop`] where a `&default` failed, or `fill`.
+    /// Returns [`Stop`] if a `&default` or `fill` failed.
     pub(crate) fn new_record_with(
         &mut self,
         ty: TypeId,
@@ -82,20 +82,20 @@ impl Vm<'_> {
         let used = template.used.max(last as usize + 1).min(template.defaults.len());
         let mut fields = template.defaults.cells(used);
         fill(self, &mut fields)?;
-        for index in &template.made {
+        for index in &template.per_record {
             let index = *index as usize;
             let (Some(init), Some(field)) = (template.inits.get(index), fields.get_mut(index))
             else {
                 continue;
             };
             if !field.is_set() {
-                *field = self.first_value(init)?;
+                *field = self.initial_value(init)?;
             }
         }
         Ok(Value::Record(Record::with_defaults(ty, fields, &template.defaults)))
     }
 
-    fn first_value(&mut self, init: &FieldInit) -> Result<Value, Stop> {
+    fn initial_value(&mut self, init: &FieldInit) -> Result<Value, Stop> {
         Ok(match init {
             FieldInit::Unset => Value::Unset,
             FieldInit::Constant(value) => value.clone(),
@@ -108,7 +108,7 @@ impl Vm<'_> {
                     let value = value.clone();
                     self.convert(&value, *ty)?
                 }
-                _ => self.first_value(&FieldInit::Code(Rc::clone(code), *ty))?,
+                _ => self.initial_value(&FieldInit::Code(Rc::clone(code), *ty))?,
             },
             FieldInit::Table(ty, attrs) => self.new_table(*ty, attrs.clone()),
             FieldInit::Vector(ty) => Value::Vector(Vector::new(*ty, Vec::new())),
@@ -116,11 +116,11 @@ impl Vm<'_> {
         })
     }
 
-    /// `delete r$f`: the field gets its first value.
+    /// `delete r$f`: resets the field to its initial value.
     pub(crate) fn reset_field(&mut self, record: &Rc<Record>, index: usize) -> Result<(), Stop> {
         let template = self.template(record.ty());
         let value = match template.inits.get(index) {
-            Some(init) => self.first_value(init)?,
+            Some(init) => self.initial_value(init)?,
             None => Value::Unset,
         };
         record.set(index, value);
@@ -157,38 +157,38 @@ impl Vm<'_> {
 
     fn new_template(&mut self, inits: Vec<FieldInit>) -> Template {
         let mut defaults = Defaults::new(inits.len());
-        let mut made = Vec::new();
+        let mut per_record = Vec::new();
         for (index, init) in (0..).zip(&inits) {
-            let later = match init {
+            let lazy = match init {
                 FieldInit::Unset => continue,
                 FieldInit::Constant(value) => {
-                    defaults.begin(index as usize, value.clone());
+                    defaults.set_initial(index as usize, value.clone());
                     continue;
                 }
-                // A table whose entries expire has a timer from its beginning.
+                // A table whose entries expire has a timer from its creation.
                 FieldInit::Table(ty, attrs)
                     if attrs.as_ref().is_none_or(|attrs| attrs.expire.is_none()) =>
                 {
-                    Some(Later::Table(*ty, self.is_single(*ty), attrs.clone()))
+                    Some(LazyDefault::Table(*ty, self.is_single(*ty), attrs.clone()))
                 }
-                FieldInit::Vector(ty) => Some(Later::Vector(*ty)),
-                // A record in which nothing is made at once.
+                FieldInit::Vector(ty) => Some(LazyDefault::Vector(*ty)),
+                // A record without fields that are created with it.
                 FieldInit::Record(ty) => {
                     let template = self.template(*ty);
-                    let is_plain = template.made.is_empty();
-                    is_plain.then(|| Later::Record(*ty, Rc::clone(&template.defaults)))
+                    let is_plain = template.per_record.is_empty();
+                    is_plain.then(|| LazyDefault::Record(*ty, Rc::clone(&template.defaults)))
                 }
                 _ => None,
             };
-            if !later.is_some_and(|later| defaults.make_later(index, later)) {
-                made.push(index);
+            if !lazy.is_some_and(|lazy| defaults.add_lazy(index, lazy)) {
+                per_record.push(index);
             }
         }
-        let used = made.last().map_or(0, |last| *last as usize + 1);
-        Template { inits, defaults: Rc::new(defaults), made, used }
+        let used = per_record.last().map_or(0, |last| *last as usize + 1);
+        Template { inits, defaults: Rc::new(defaults), per_record, used }
     }
 
-    /// The value of a `&default` that constructs an empty container: without running code.
+    /// The initial value for a `&default` that constructs an empty container, which needs no code.
     fn empty_default(&self, expr: ExprId, ty: TypeId) -> Option<FieldInit> {
         let inner = match self.p.exprs[expr].kind {
             ExprKind::Coerce(_, inner) => inner,
@@ -209,7 +209,7 @@ impl Vm<'_> {
         if entries > 0 || attrs.as_deref().is_some_and(|attrs| *attrs != ordered) {
             return None;
         }
-        // An empty container of no specified type gets that of the field; others keep theirs.
+        // An empty container of an unspecified type gets the type of the field.
         let specified = |ty: TypeId| self.p.types.table(ty).is_some_and(|t| !t.index.is_empty());
         let own = self.p.exprs[inner].ty;
         let ty = if specified(own) { own } else { ty };
@@ -219,10 +219,10 @@ impl Vm<'_> {
     fn field_init(&mut self, ty: TypeId, attrs: &Attrs) -> FieldInit {
         let is_table = matches!(self.p.types.get(ty), Type::Table(_));
         if let Some(expr) = attr_expr(attrs, AttrKind::Default) {
-            // `&default` of a table field that is not itself a table belongs to the table.
-            let of_field =
+            // A `&default` on a table field that is no table is the default of the table's entries.
+            let is_field_default =
                 !is_table || matches!(self.p.types.get(self.p.exprs[expr].ty), Type::Table(_));
-            if of_field {
+            if is_field_default {
                 if let ExprKind::Literal(literal) = &self.p.exprs[expr].kind {
                     return FieldInit::Constant(Value::literal(literal, self.p.exprs[expr].ty));
                 }
@@ -237,7 +237,7 @@ impl Vm<'_> {
                 let code = self.expr_code(expr);
                 return match &self.p.exprs[expr].kind {
                     ExprKind::Global(global) => match self.m.globals.get(global.index()) {
-                        // Once it gets another value, templates are made again.
+                        // An assignment to the global discards the templates.
                         Some(value)
                             if self.m.state.began
                                 && value.is_set()
@@ -277,7 +277,7 @@ impl Vm<'_> {
     /// The empty value of a type: containers without elements, records with their defaults; unset for others.
     ///
     /// # Errors
-    /// [`Stop`] where a `&default` failed.
+    /// Returns [`Stop`] if a `&default` failed.
     pub fn empty_value(
         &mut self,
         ty: TypeId,
@@ -297,7 +297,7 @@ impl Vm<'_> {
         self.empty_value(ty, attrs)
     }
 
-    /// Gives a global its value or changes it.
+    /// Initializes or changes a global.
     pub(crate) fn initialize_global(
         &mut self,
         global: GlobalId,
@@ -396,11 +396,11 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// A record type gained fields: existing values are enlarged.
+    /// Adds the new fields of an extended record type to existing values.
     pub(crate) fn extend_records(&mut self, ty: TypeId, _: usize) {
         self.m.templates.clear();
         self.m.conversions.clear();
-        // Types of which no value was ever made have none to enlarge.
+        // No value of the type has been created.
         if !self.m.instantiated.contains(&ty) {
             return;
         }
@@ -427,14 +427,14 @@ impl Vm<'_> {
                 Value::List(list) => work.extend(list.items.iter().cloned()),
                 Value::Table(table) => {
                     let index = self.p.types.table(table.ty()).map(|table| table.index.clone());
-                    let keyed = index.is_none_or(|index| {
+                    let is_key_searched = index.is_none_or(|index| {
                         index.iter().any(|part| holders.may_hold(self.p, *part))
                     });
-                    if keyed {
+                    if is_key_searched {
                         tables.push(Rc::clone(table));
                     }
                     for (key, value) in table.entries() {
-                        if keyed {
+                        if is_key_searched {
                             work.push(key);
                         }
                         work.push(value);
@@ -450,11 +450,11 @@ impl Vm<'_> {
         let rebuilt: Vec<_> =
             tables.iter().map(|table| (Rc::clone(table), table.entries_with_times())).collect();
         let template = self.template(ty);
-        // The search went from the last global to the first.
+        // The search visited the globals from last to first.
         for record in found.into_iter().rev() {
             let have = record.fields().len();
             for init in template.inits.iter().skip(have) {
-                if let Ok(value) = self.first_value(init) {
+                if let Ok(value) = self.initial_value(init) {
                     record.fields_mut().push(value);
                 }
             }
@@ -482,7 +482,7 @@ fn merge(own: Option<Rc<TableAttrs>>, declared: Option<Rc<TableAttrs>>) -> Optio
     }
 }
 
-/// Which types have values that can hold a record of one type.
+/// Finds the types whose values can contain a record of one type.
 struct RecordHolders {
     record: TypeId,
     known: std::collections::HashMap<TypeId, bool>,
@@ -495,13 +495,13 @@ impl RecordHolders {
         }
         let holds = self.search(program, ty);
         if holds {
-            // Types that were open when one inside of them was searched got no answer of their own.
+            // The answer for a type found while an enclosing type was being searched may be incomplete.
             self.known.retain(|_, known| *known);
         }
         holds
     }
 
-    /// A search in depth; `known` has what was visited.
+    /// A depth-first search; `known` has the visited types.
     fn search(&mut self, program: &crate::program::Program, ty: TypeId) -> bool {
         use crate::types::Type;
         if ty == self.record {

@@ -1,9 +1,9 @@
 //! The interpreter: globals, frames, calls.
 //!
-//! A [`Machine`] keeps the state of a run: globals, compiled code, the event queue. A [`Vm`] is a
-//! machine together with its program, for the time of a call. Script functions call each other
-//! without recursion of the interpreter; built-in functions that call back, hooks and `&default`
-//! functions start a loop of their own above the existing frames.
+//! A [`Machine`] has the state of a run: globals, compiled code, the event queue. A [`Vm`] borrows a
+//! machine and its program for the duration of a call. Calls between script functions do not recurse
+//! in the interpreter; built-in functions that call back, hooks and `&default` functions start a
+//! nested interpreter loop on top of the existing frames.
 
 pub mod budget;
 mod call_profile;
@@ -44,31 +44,36 @@ pub use events::{Queue, QueuedEvent};
 #[cfg(feature = "jit")]
 pub(crate) use step::Flow;
 
-/// Most vectors for arguments that are kept.
+/// Maximum number of argument vectors kept for reuse.
 const SPARE_ARGS: usize = 64;
 
-/// What keeps the state of a run.
+/// The state of a run.
 pub struct Machine {
     pub(crate) globals: Vec<Value>,
+    /// Code of bodies, by [`BodyId`].
     pub(crate) codes: Vec<Option<Rc<Code>>>,
+    /// Code of expressions outside of functions.
     pub(crate) exprs: IdMap<ExprId, Rc<Code>>,
+    /// Resolved callees, by [`FuncId`].
     pub(crate) targets: Vec<Callee>,
     pub(crate) stack: Vec<Value>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) max_depth: usize,
-    /// The longest string that scripts may make.
+    /// Maximum length of a string that scripts create, in bytes.
     pub(crate) max_string: usize,
-    /// The budget of handlers, where they have one.
+    /// The budget of handlers, if one is set.
     pub(crate) budget: Option<budget::BudgetState>,
     pub(crate) natives: Natives,
-    /// First values of the fields of records, by type.
+    /// Initial values of record fields, by record type.
     pub(crate) templates: Vec<Option<Rc<init::Template>>>,
-    /// Globals whose values templates have.
+    /// Globals whose values are copied into templates.
     pub(crate) defaulted: IdSet<GlobalId>,
+    /// For two record types, the source field of each target field.
     pub(crate) conversions: IdMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
     pub(crate) queue: Queue,
+    /// Empty vectors for arguments, kept for reuse.
     pub(crate) args: Vec<Vec<Value>>,
-    /// A buffer for texts that built-in functions make.
+    /// A buffer for text that built-in functions build.
     pub(crate) text: Vec<u8>,
     /// Network time.
     pub(crate) now: f64,
@@ -77,54 +82,59 @@ pub struct Machine {
     pub(crate) disabled_modules: IdSet<Name>,
     pub(crate) whens: when::Triggers,
     pub(crate) out: files::Output,
-    /// Whether `zeek_init` was queued.
+    /// Whether the run has begun: `zeek_init` is queued and statements at file level have run.
     pub(crate) running: bool,
     pub(crate) terminating: bool,
     pub(crate) stop_requested: bool,
+    /// Whether a handler of a `reporter_*` event runs: its messages raise no such events.
     pub(crate) reporting: bool,
-    pub(crate) swallow: u32,
-    /// State of the built-in functions, by their modules.
+    /// Nesting depth of sections in which messages are suppressed.
+    pub(crate) suppressed: u32,
+    /// State of the modules of built-in functions.
     pub(crate) state: crate::bif::State,
     /// Native calls in progress: expression and function.
     pub(crate) native: Vec<(ExprId, FuncId)>,
+    /// Whether the error that is being returned means that a `when` condition waits for an answer.
     pub(crate) delayed: bool,
-    /// Whether a number has not fitted its type, which is the error that is being returned.
+    /// Whether the error that is being returned is a numeric overflow in a conversion.
     pub(crate) overflowed: bool,
+    /// Network time of the current event.
     pub(crate) event_time: f64,
-    /// `new_event`, where it has a body: it sees every other event.
+    /// `new_event`, if it has a body: it runs before each other event.
     pub(crate) observer: Option<FuncId>,
     /// The trace of `--event-trace`.
     pub(crate) event_trace: Option<Box<event_trace::EventTrace>>,
-    /// How often statements ran, where coverage is asked for.
+    /// Executions of each statement, if coverage is requested.
     pub(crate) runs: Vec<u64>,
     pub(crate) coverage: Option<crate::coverage::Coverage>,
-    /// Whether `new_event` or the trace sees every event.
+    /// Whether `new_event` has a body or events are traced.
     pub(crate) is_watched: bool,
-    /// Whether events without a body are raised, too.
+    /// Whether events without a body are raised.
     pub(crate) generate_all: bool,
-    /// The first argument of the current event: errors name its connection.
+    /// The first argument of the current event: messages name its connection.
     pub(crate) subject: Value,
-    /// The connection that the event is about, where no argument is.
+    /// The UID of the connection that the event is about, if none of its arguments is that connection.
     pub(crate) subject_uid: Option<gannet_base::Uid>,
+    /// Types of vectors, by element type.
     pub(crate) vectors: IdMap<TypeId, TypeId>,
-    /// Types of sets by their index.
+    /// Types of sets, by index types.
     pub(crate) sets: IdMap<Vec<TypeId>, TypeId>,
     /// The profile of `--profile-scripts`.
     pub(crate) profile: Option<Box<profile::Profile>>,
-    /// Record types of which values were made.
+    /// Record types that have had values.
     pub(crate) instantiated: IdSet<TypeId>,
-    /// The engine.
+    /// The JIT compiler.
     pub(crate) jit: crate::jit::Jit,
-    /// Notes what scripts do while they are read, for the cache.
+    /// Records the effects of scripts while they are parsed, for the cache.
     pub(crate) recorder: Option<Box<crate::cache::Recorder>>,
-    /// The last field: all others are dropped before it.
-    _cycles: crate::value::cycles::AtEnd,
+    /// Frees cycles of values. The last field, so that all others are dropped before it.
+    _cycles: crate::value::cycles::CollectOnDrop,
 }
 
-/// The kind of a called function.
+/// The resolved target of a call.
 #[derive(Clone)]
 pub(crate) enum Callee {
-    /// Not looked at yet.
+    /// Not resolved yet.
     Unknown,
     /// A function with a body.
     Script(Rc<Code>),
@@ -132,7 +142,7 @@ pub(crate) enum Callee {
     Native(Native),
     /// A hook or event: all its bodies.
     Bodies,
-    /// Nothing: declared only.
+    /// No body: the function is only declared.
     Missing,
 }
 
@@ -140,17 +150,18 @@ pub(crate) enum Callee {
 pub(crate) struct Frame {
     pub code: Rc<Code>,
     pub base: usize,
-    /// Where it continues.
+    /// Index of the instruction at which the frame continues.
     pub pc: usize,
-    /// The register of the caller that takes the result.
+    /// The caller's register for the result.
     pub dest: Reg,
+    /// The function value that was called, with its captures.
     pub value: Option<Rc<FuncValue>>,
     pub func: Option<FuncId>,
-    /// Whether its registers stay when it ends.
+    /// Whether the registers keep their values when the frame ends: their owner is a `when`.
     pub keep: bool,
 }
 
-/// A machine with its program.
+/// A machine and its program.
 pub struct Vm<'a> {
     /// The program.
     pub p: &'a mut Program,
@@ -186,7 +197,7 @@ impl Default for Machine {
             terminating: false,
             stop_requested: false,
             reporting: false,
-            swallow: 0,
+            suppressed: 0,
             state: crate::bif::State::default(),
             native: Vec::new(),
             delayed: false,
@@ -206,7 +217,7 @@ impl Default for Machine {
             instantiated: IdSet::default(),
             jit: crate::jit::Jit::default(),
             recorder: None,
-            _cycles: crate::value::cycles::AtEnd,
+            _cycles: crate::value::cycles::CollectOnDrop,
         }
     }
 }
@@ -218,18 +229,18 @@ impl Machine {
         Self::default()
     }
 
-    /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
+    /// Sets the seeds from which random numbers, UIDs, hashes and the order of tables are derived.
     pub fn seed(&mut self, seeds: &crate::support::order::Seeds) {
         self.state.seed(seeds);
     }
 
-    /// A vector for the arguments of a call or an event, which may have room.
+    /// An empty vector for the arguments of a call or an event, whose allocation may be reused.
     #[inline]
     pub(crate) fn spare_args(&mut self) -> Vec<Value> {
         self.args.pop().unwrap_or_default()
     }
 
-    /// Keeps the room of a vector of arguments for others.
+    /// Keeps a vector of arguments for reuse.
     #[inline]
     pub(crate) fn recycle(&mut self, mut args: Vec<Value>) {
         args.clear();
@@ -238,33 +249,34 @@ impl Machine {
         }
     }
 
-    /// Says whether the run is one of `-b`.
+    /// Sets whether the run is in bare mode (`-b`).
     pub fn set_bare(&mut self, bare: bool) {
         self.state.bare = bare;
     }
 
-    /// Keeps scripts from starting processes and from changing files other than logs.
+    /// Sets whether scripts are prevented from starting processes and from changing files other than logs.
     pub fn set_sandbox(&mut self, sandbox: bool) {
         self.state.sandbox = sandbox;
     }
 
-    /// Sets the length of the longest string that scripts may make; [`strings::MAX_STRING`] bytes by default.
+    /// Sets the maximum length of strings in bytes; [`strings::MAX_STRING`] by default.
     pub fn set_max_string(&mut self, bytes: usize) {
         self.max_string = bytes;
     }
 
-    /// Sets how many files of logs are open at the most: 512 by default.
+    /// Sets the maximum number of open log files: 512 by default.
     pub fn set_max_open_logs(&mut self, files: usize) {
         self.state.log.set_max_open(files);
     }
 
-    /// Gives every handler a budget.
+    /// Sets the budget of every handler.
     pub fn set_budget(&mut self, budget: Option<budget::Budget>) {
         self.budget = budget.map(budget::BudgetState::new);
     }
 
-    /// Starts the profile of scripts, which is written to standard error or a file when the machine is dropped. Returns whether it
-    /// could not be written then. One `of_calls` has Zeek's form, and is written to standard output or the file when the run ends.
+    /// Starts the profile of scripts, which is written to standard error or the file `to` when the machine is dropped. Returns a flag
+    /// that is set if it could not be written. A profile `of_calls` has Zeek's form, and is written to standard output or the file when
+    /// the run ends.
     pub fn start_profile(&mut self, to: Option<String>, of_calls: bool) -> Rc<Cell<bool>> {
         let profile = profile::Profile::start(to, of_calls);
         let failed = profile.failed();
@@ -272,10 +284,10 @@ impl Machine {
         failed
     }
 
-    /// Starts the trace of events, which is written to this file when the run ends.
+    /// Starts the event trace, which is written to the file `path` when the run ends.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// Returns an error if the file cannot be created.
     pub fn trace_events(&mut self, path: &str) -> std::io::Result<()> {
         self.event_trace = Some(Box::new(event_trace::EventTrace::create(path)?));
         Ok(())
@@ -287,24 +299,24 @@ impl Machine {
         self.state.terminated
     }
 
-    /// Where `print` writes to.
+    /// Redirects `print` to `sink`.
     pub fn set_output(&mut self, sink: Box<dyn std::io::Write>) {
         self.out.redirect(sink);
     }
 
-    /// Writes out what scripts printed.
+    /// Flushes the output of scripts.
     pub fn flush(&mut self) {
         self.out.flush_all();
     }
 
-    /// From now on what scripts do and what the parser asks the file system is noted, for the cache.
+    /// Starts recording the effects of scripts and the parser's file-system queries, for the cache.
     pub(crate) fn record(&mut self) {
         self.recorder = Some(Box::default());
         crate::cache::probe::begin();
     }
 
-    /// Forgets code and plans: they are made again when they are needed.
-    pub(crate) fn forget_code(&mut self) {
+    /// Discards compiled code and everything derived from types; both are rebuilt on demand.
+    pub(crate) fn discard_code(&mut self) {
         self.codes.clear();
         self.exprs.clear();
         self.targets.clear();
@@ -312,7 +324,7 @@ impl Machine {
         self.conversions.clear();
     }
 
-    /// Whether the machine has only values: no frame, no event that waits, no output, nothing switched off.
+    /// Whether the state consists of values only: no frame, no queued event, no output, no disabled group.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.frames.is_empty()
             && self.queue.is_empty()
@@ -326,42 +338,42 @@ impl Machine {
             && crate::value::order::hashes().is_none()
     }
 
-    /// Whether the main loop has something to do with the next packet, even where no timer is due and no event comes.
+    /// Whether the main loop has work at the next packet even if no timer is due and the packet raises no event.
     pub(crate) fn has_work(&self) -> bool {
         !self.queue.is_empty()
             || self.whens.has_work()
-            || self.whens.looks_up()
+            || self.whens.has_lookups()
             || self.stop_requested
             || self.state.suspended > 0
             || self.state.is_polled()
             || crate::value::cycles::is_due()
     }
 
-    /// Forgets values that were read from a cache which turned out to be damaged.
-    pub(crate) fn forget_state(&mut self) {
+    /// Discards values that were read from a damaged cache.
+    pub(crate) fn discard_state(&mut self) {
         self.globals.clear();
         self.queue = Queue::default();
         self.vectors.clear();
         self.sets.clear();
         self.instantiated.clear();
         self.state.metrics = crate::bif::telemetry::Metrics::default();
-        crate::value::order::forget_optional();
+        crate::value::order::clear_optional();
     }
 
-    /// This machine with its program.
+    /// Combines the machine with its program.
     pub fn with<'a>(&'a mut self, program: &'a mut Program) -> Vm<'a> {
         Vm { p: program, m: self }
     }
 }
 
 impl Vm<'_> {
-    /// The value of a global; unset where it has none.
+    /// The value of a global; unset if it has none.
     #[must_use]
     pub fn global(&self, global: GlobalId) -> Value {
         self.m.globals.get(global.index()).cloned().unwrap_or_default()
     }
 
-    /// A global without a value of its own: a function that is only declared, or an error.
+    /// The value of a global that is not set: a function value if it is a function, else an error.
     pub(crate) fn unset_global(&mut self, site: ExprId, global: GlobalId) -> Result<Value, Stop> {
         let data = &self.p.globals[global];
         if let crate::symbols::GlobalKind::Function(func) = data.kind {
@@ -387,7 +399,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Gives scripts their arguments: the global `zeek_script_args`.
+    /// Sets the arguments of scripts, the global `zeek_script_args`.
     pub fn set_script_args(&mut self, args: &[String]) {
         let Some(global) = self.find_global("zeek_script_args") else { return };
         let ty = self.p.globals[global].ty;
@@ -395,25 +407,25 @@ impl Vm<'_> {
         self.set_global(global, Value::Vector(crate::value::Vector::new(ty, items)));
     }
 
-    /// The global of a full name.
+    /// The global with a full name.
     #[must_use]
     pub fn find_global(&self, name: &str) -> Option<GlobalId> {
         self.p.globals.find(self.p.names.find(name)?)
     }
 
-    /// The value of the global of a full name; unset where it has none.
+    /// The value of the global with a full name; unset if it has none.
     #[must_use]
     pub fn global_named(&self, name: &str) -> Value {
         self.find_global(name).map_or(Value::Unset, |global| self.global(global))
     }
 
-    /// The type with this full name.
+    /// The type with a full name.
     #[must_use]
     pub fn type_named(&self, name: &str) -> Option<TypeId> {
         self.find_global(name).map(|global| self.p.globals[global].ty)
     }
 
-    /// The value of the enum value of a full name.
+    /// The enum value with a full name; unset if there is none.
     #[must_use]
     pub fn enum_named(&self, name: &str) -> Value {
         match self.find_global(name).map(|global| &self.p.globals[global]) {
@@ -426,7 +438,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The function of a full name.
+    /// The function with a full name.
     #[must_use]
     pub fn function_named(&self, name: &str) -> Option<FuncId> {
         match self.p.globals[self.find_global(name)?].kind {
@@ -435,7 +447,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The function that a global of this full name is: another one may have been assigned to it.
+    /// The function value of the global with a full name, to which a script may have assigned another function.
     pub(crate) fn func_value(&self, name: &str) -> Option<Rc<FuncValue>> {
         if let Value::Func(func) = self.global_named(name) {
             return Some(func);
@@ -461,7 +473,7 @@ impl Vm<'_> {
         code
     }
 
-    /// The code of an expression outside of functions: of an attribute.
+    /// The code of an expression outside of functions, such as that of an attribute.
     pub(crate) fn expr_code(&mut self, expr: ExprId) -> Rc<Code> {
         if let Some(code) = self.m.exprs.get(&expr) {
             return Rc::clone(code);
@@ -482,7 +494,7 @@ impl Vm<'_> {
         ty
     }
 
-    /// The type of sets with this index.
+    /// The type of sets with these index types.
     pub fn set_of(&mut self, index: &[TypeId]) -> TypeId {
         if let Some(ty) = self.m.sets.get(index) {
             return *ty;
@@ -499,7 +511,7 @@ impl Vm<'_> {
     /// Evaluates an expression outside of functions.
     ///
     /// # Errors
-    /// [`Stop`] where it has no value.
+    /// Returns [`Stop`] if the expression has no value.
     pub fn eval(&mut self, expr: ExprId) -> Result<Value, Stop> {
         if let crate::ast::ExprKind::Literal(literal) = &self.p.exprs[expr].kind {
             return Ok(Value::literal(literal, self.p.exprs[expr].ty));
@@ -510,7 +522,7 @@ impl Vm<'_> {
 }
 
 impl Machine {
-    /// The value of an expression outside of functions, as the parser knows values.
+    /// The value of an expression outside of functions, in the parser's form.
     fn constant(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop> {
         let mut vm = self.with(program);
         let code = Rc::new(crate::code::compile::compile_expr(vm.p, expr));
@@ -583,8 +595,8 @@ impl Evaluate for Machine {
     }
 
     fn checkpoint(&mut self) -> Option<(Vec<u8>, crate::cache::Recorder)> {
-        // Code and plans are made again, as they are where this state comes from a cache.
-        self.forget_code();
+        // Discarded code is rebuilt on demand, as it is after this state was read from a cache.
+        self.discard_code();
         let recorder = self.recorder.take()?;
         if recorder.uncacheable {
             return None;

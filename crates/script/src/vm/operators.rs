@@ -1,4 +1,4 @@
-//! Operators on any values.
+//! Operators on values of any type.
 
 use std::rc::Rc;
 
@@ -89,7 +89,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Warns of a difference below zero. `x -= y` is shown as `x - y`.
+    /// Warns of a `count` difference below zero. The message shows `x -= y` as `x - y`.
     fn count_underflow(&mut self, site: ExprId) {
         let kind = self.p.exprs.find(site).map(|expr| expr.kind.clone());
         let Some(crate::ast::ExprKind::RemoveFrom(left, right)) = kind else {
@@ -106,18 +106,18 @@ impl Vm<'_> {
     }
 
     fn mask_address(&mut self, site: ExprId, addr: &Value, width: u64) -> Result<Value, Stop> {
-        let (limit, version, more) = match addr {
+        let (limit, version, prefix_bits) = match addr {
             Value::Addr4(_) => (32, 4, 96),
             _ => (128, 6, 0),
         };
-        // Zeek has 32 bits of it.
+        // Zeek truncates the width to 32 bits.
         let width = u64::from(width as u32);
         if width > limit {
             return Err(
                 self.error_at(site, format!("bad IPv{version} subnet prefix length: {width}"))
             );
         }
-        Ok(Value::subnet(addr.addr_bytes().unwrap_or_default(), (width + more) as u8))
+        Ok(Value::subnet(addr.addr_bytes().unwrap_or_default(), (width + prefix_bits) as u8))
     }
 
     fn binary_counts(
@@ -147,7 +147,7 @@ impl Vm<'_> {
             BinaryOp::BitAnd => x & y,
             BinaryOp::BitOr => x | y,
             BinaryOp::BitXor => x ^ y,
-            // Processors shift by the number modulo 64.
+            // As on the processors that Zeek runs on, the shift count is modulo 64.
             BinaryOp::ShiftLeft => x.wrapping_shl(y as u32),
             BinaryOp::ShiftRight => x.wrapping_shr(y as u32),
             _ => return Ok(None),
@@ -233,7 +233,7 @@ impl Vm<'_> {
         } else {
             x.ty()
         };
-        // A union and a difference are changed copies of the left set, with its attributes.
+        // A union and a difference start as copies of the left set, with its attributes.
         let attrs = if op == BinaryOp::BitAnd { None } else { x.attrs() };
         let Value::Table(result) = self.new_table(ty, attrs) else { return Ok(None) };
         match op {
@@ -377,7 +377,7 @@ impl Vm<'_> {
             (UnaryOp::Increment, Value::Int(x)) => Value::Int(x.wrapping_add(1)),
             (UnaryOp::Increment, Value::Double(x)) => Value::Double(x + 1.0),
             (UnaryOp::Decrement, Value::Count(x)) => {
-                // Zeek takes it as a signed number here.
+                // Zeek compares the result as a signed number.
                 if (*x as i64).wrapping_sub(1) < 0 {
                     self.report_at(Severity::ExpressionWarning, site, "count underflow");
                 }
@@ -417,12 +417,12 @@ impl Vm<'_> {
         }
     }
 
-    /// `a in b`, where `b` is no table.
+    /// `a in b`, if the compiler does not know that `b` is a table.
     pub(crate) fn contains(&mut self, site: ExprId, a: &Value, b: &Value) -> Result<bool, Stop> {
         Ok(match (a, b) {
             (Value::Pattern(pattern), text) => pattern.is_in(text.str_bytes()),
             (Value::Short(_) | Value::Long(_), Value::Short(_) | Value::Long(_)) => {
-                // As in Zeek, what is looked for is a string of C.
+                // As in Zeek, the substring is a C string and ends at a NUL.
                 let part = crate::bif::c_strings(self, std::slice::from_ref(a), &[0]);
                 let part = part.first().map_or(&[][..], Value::str_bytes);
                 crate::support::text::contains(b.str_bytes(), part)
@@ -452,8 +452,8 @@ impl Vm<'_> {
     }
 }
 
-/// Whether two values are equal that are neither vectors nor both patterns.
-pub(super) fn same_plain(a: &Value, b: &Value) -> Option<bool> {
+/// Whether two values are equal; `None` for a vector and for two patterns.
+pub(super) fn equals_scalar(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
         (Value::Vector(_), _) | (_, Value::Vector(_)) | (Value::Pattern(_), Value::Pattern(_)) => {
             None

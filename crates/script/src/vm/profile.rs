@@ -1,8 +1,8 @@
 //! The profile of scripts (`--profile-scripts`): calls, time and allocations by function, time and allocations by line.
 //!
-//! A thread advances a clock; the interpreter compares it before each instruction and adds what passed to the line of the last instruction, to
-//! its function, and to all functions that wait for that one. Reading the time before each instruction would take longer than most
-//! instructions. Without a profile the interpreter's loop is compiled without any of this.
+//! A thread advances a clock. Before each instruction the interpreter reads it and adds the elapsed time to the line of the last
+//! instruction, to its function, and to the functions on the call stack. Reading the system's time before each instruction would take
+//! longer than most instructions. Without a profile, the interpreter runs a loop that is compiled without this code.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -19,28 +19,28 @@ use super::{Callee, Vm};
 use crate::code::{Code, Op, Reg};
 use crate::ids::{BodyId, ExprId, FileId, FuncId, Id as _};
 
-/// How often the clock advances.
-const STEP: Duration = Duration::from_micros(200);
+/// Interval between updates of the clock.
+const CLOCK_INTERVAL: Duration = Duration::from_micros(200);
 
-/// The lines that the report shows.
-const LINES: usize = 40;
+/// Maximum number of script lines in the report.
+const MAX_LINES: usize = 40;
 
-/// Counts allocations of the process so far.
+/// Returns the number of allocations of the process so far.
 static ALLOCATIONS: OnceLock<fn() -> u64> = OnceLock::new();
 
-/// Lets profiles count allocations.
+/// Sets the function that profiles use to count allocations.
 pub fn count_allocations(count: fn() -> u64) {
-    // A second one would be the same.
+    // A second call would set the same function.
     let _ = ALLOCATIONS.set(count);
 }
 
-/// What was used.
+/// Calls, time and allocations of a function or line.
 #[derive(Clone, Default)]
 struct Usage {
     calls: u64,
-    /// Microseconds, functions that it called among them.
+    /// Microseconds, callees included.
     total: u64,
-    /// Microseconds of its own.
+    /// Microseconds without callees.
     own: u64,
     allocations: u64,
     name: String,
@@ -50,11 +50,11 @@ struct Usage {
 pub(crate) struct Profile {
     clock: Arc<AtomicU64>,
     done: Arc<AtomicBool>,
-    /// The file of the report; standard error without.
+    /// The file of the report; `None` for standard error, or standard output for a profile of calls.
     to: Option<String>,
     /// Whether the report could not be written.
     failed: Rc<Cell<bool>>,
-    passed: u64,
+    elapsed_micros: u64,
     allocated: u64,
     /// Body, expression and depth of the last instruction, and whether it ends its frame.
     last: Option<(Option<BodyId>, ExprId, usize, bool)>,
@@ -62,12 +62,12 @@ pub(crate) struct Profile {
     /// Initializers and other code outside of bodies.
     outside: Usage,
     lines: HashMap<(FileId, u32), Usage>,
-    /// The calls, where the profile is one of calls in Zeek's form.
+    /// The calls, if the profile has Zeek's form.
     calls: Option<CallProfile>,
 }
 
 impl Profile {
-    /// Starts the clock; with `of_calls` for a profile in Zeek's form.
+    /// Starts the clock. `of_calls` selects a profile in Zeek's form.
     pub(crate) fn start(to: Option<String>, of_calls: bool) -> Self {
         let clock = Arc::new(AtomicU64::new(0));
         let done = Arc::new(AtomicBool::new(false));
@@ -75,9 +75,9 @@ impl Profile {
         std::thread::spawn(move || {
             let start = Instant::now();
             while !ends.load(Ordering::Relaxed) {
-                std::thread::sleep(STEP);
-                let passed = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-                advances.store(passed, Ordering::Relaxed);
+                std::thread::sleep(CLOCK_INTERVAL);
+                let elapsed_micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+                advances.store(elapsed_micros, Ordering::Relaxed);
             }
         });
         Self {
@@ -85,7 +85,7 @@ impl Profile {
             done,
             to,
             failed: Rc::default(),
-            passed: 0,
+            elapsed_micros: 0,
             allocated: allocations(),
             last: None,
             functions: Vec::new(),
@@ -95,7 +95,7 @@ impl Profile {
         }
     }
 
-    /// Whether the report could not be written: read when the profile is dropped.
+    /// A flag that is set when the profile is dropped and the report could not be written.
     pub(crate) fn failed(&self) -> Rc<Cell<bool>> {
         Rc::clone(&self.failed)
     }
@@ -132,7 +132,7 @@ impl Profile {
             );
         }
         text.push_str("\n     own ms  allocations  line\n");
-        for usage in lines.into_iter().take(LINES) {
+        for usage in lines.into_iter().take(MAX_LINES) {
             let _ =
                 writeln!(text, "{:>11} {:>12}  {}", ms(usage.own), usage.allocations, usage.name);
         }
@@ -163,26 +163,26 @@ fn allocations() -> u64 {
 }
 
 impl Vm<'_> {
-    /// Adds what passed since the last instruction to it, and notes the one at `pc`.
+    /// Adds the usage since the last instruction to that one, and records the one at `pc`.
     #[cold]
     pub(crate) fn profile_step(&mut self, code: &Code, pc: usize) {
         let Some(mut profile) = self.m.profile.take() else { return };
-        let passed = profile.clock.load(Ordering::Relaxed);
+        let elapsed_micros = profile.clock.load(Ordering::Relaxed);
         let allocated = allocations();
-        if passed != profile.passed || allocated != profile.allocated {
-            let time = passed - profile.passed;
+        if elapsed_micros != profile.elapsed_micros || allocated != profile.allocated {
+            let time = elapsed_micros - profile.elapsed_micros;
             let count = allocated.saturating_sub(profile.allocated);
             if let Some((body, site, ..)) = profile.last {
                 self.add_usage(&mut profile, body, site, time, count);
             }
-            profile.passed = passed;
+            profile.elapsed_micros = elapsed_micros;
         }
         let depth = self.m.frames.len();
         let site = code.sites.get(pc).copied().unwrap_or(ExprId(u32::MAX));
         let again = |last: (Option<BodyId>, ExprId, usize, bool)| {
             last.0 == code.body && last.2 == depth && !last.3
         };
-        // A loop may return to the first instruction: that is no call.
+        // A loop may jump to the first instruction: that is no call.
         let begins = pc == 0 && !profile.last.is_some_and(again);
         if let Some(calls) = &mut profile.calls {
             let op = code.ops.get(pc);
@@ -222,7 +222,7 @@ impl Vm<'_> {
         value.func().map(|func| func.func)
     }
 
-    /// Writes the profile of calls: false where that failed, which is reported.
+    /// Writes the profile of calls. Returns false, and reports the error, if that failed.
     pub(super) fn write_call_profile(&mut self) -> bool {
         let Some(profile) = &mut self.m.profile else { return true };
         let Some(calls) = &mut profile.calls else { return true };
@@ -250,12 +250,12 @@ impl Vm<'_> {
         usage.own += time;
         usage.allocations += count;
         if time > 0 {
-            let mut waiting: Vec<Option<BodyId>> =
+            let mut on_stack: Vec<Option<BodyId>> =
                 self.m.frames.iter().map(|frame| frame.code.body).collect();
-            waiting.push(body);
-            waiting.sort_unstable();
-            waiting.dedup();
-            for body in waiting {
+            on_stack.push(body);
+            on_stack.sort_unstable();
+            on_stack.dedup();
+            for body in on_stack {
                 profile.function(body).total += time;
             }
         }
@@ -277,13 +277,14 @@ impl Vm<'_> {
     fn profile_name(&self, body: Option<BodyId>) -> String {
         let Some(body) = body else { return String::new() };
         let span = self.p.stmts[self.p.bodies[body].stmt].span;
-        let place = self.p.sources.files.find(span.file);
-        let place = place.map_or(String::new(), |file| format!("  {}:{}", file.path, span.first));
+        let location = self.p.sources.files.find(span.file);
+        let location =
+            location.map_or(String::new(), |file| format!("  {}:{}", file.path, span.first));
         let name = match self.p.bodies[body].func {
             Some(func) => self.function_name(func),
             None if Some(body) == self.p.main => "(statements of files)".to_owned(),
             None => "(when)".to_owned(),
         };
-        name + &place
+        name + &location
     }
 }

@@ -1,4 +1,4 @@
-//! The loop that runs code.
+//! The interpreter loop.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::ids::ExprId;
 use crate::value::Value;
 
 impl Vm<'_> {
-    /// Runs frames until the one at `floor` has ended; returns its result.
+    /// Runs frames until the one at `floor` ends. Returns its result.
     pub(crate) fn interpret(&mut self, floor: usize) -> Result<Value, Stop> {
         if self.m.profile.is_some() {
             self.run_frames::<true>(floor)
@@ -28,7 +28,7 @@ impl Vm<'_> {
         let mut pc = frame.pc;
         let mut is_called = false;
 
-        // Once for each frame that begins or continues.
+        // Each iteration begins or continues a frame.
         'frame: loop {
             let code = &*running;
             let ops = &code.ops[..];
@@ -51,15 +51,15 @@ impl Vm<'_> {
                     Value::put(&mut cells[usize::from($d)], value);
                 }};
             }
-            // Calls what may use the stack, and finds the registers again.
-            macro_rules! away {
+            // Evaluates a call that may reallocate the stack, then borrows the registers again.
+            macro_rules! reborrow {
                 ($call:expr) => {{
                     let result = $call;
                     cells = window(&mut self.m.stack, base);
                     result
                 }};
             }
-            // Keeps where the frame is, before anything that may report or call.
+            // Stores the position of the frame before an operation that may report or call. Returns the current expression.
             macro_rules! sync {
                 () => {{
                     if let Some(frame) = self.m.frames.last_mut() {
@@ -71,11 +71,11 @@ impl Vm<'_> {
             macro_rules! slow {
                 ($op:expr, $d:expr, $a:expr, $b:expr) => {{
                     let site = sync!();
-                    let value = away!(self.binary(site, $op, &$a, &$b)?);
+                    let value = reborrow!(self.binary(site, $op, &$a, &$b)?);
                     set!($d, value)
                 }};
             }
-            // An operator on two numbers of one kind.
+            // An operator on two numbers of the same type.
             macro_rules! arith {
                 ($d:expr, $a:expr, $b:expr, $kind:ident, $op:expr, |$x:ident, $y:ident| $result:expr) => {{
                     if let (Value::$kind($x), Value::$kind($y)) = (&reg!($a), &reg!($b)) {
@@ -122,7 +122,7 @@ impl Vm<'_> {
                     continue 'frame;
                 }};
             }
-            // Goes on in the frame of a function, at `base + b`, whose first `n` registers are its arguments.
+            // Continues in a new frame for a function at `base + b`, whose first `n` registers are its arguments.
             macro_rules! call {
                 ($callee:expr, $b:expr, $n:expr, $d:expr, $func:expr, $value:expr) => {{
                     let callee = $callee;
@@ -151,10 +151,10 @@ impl Vm<'_> {
                     continue 'frame;
                 }};
             }
-            // Machine code for the rest of the frame, or for a part of it.
+            // Runs machine code for the rest of the frame or a part of it, if the code is hot.
             macro_rules! hot {
                 () => {{
-                    match away!(self.run_hot(&running, base, pc)?) {
+                    match reborrow!(self.run_hot(&running, base, pc)?) {
                         Some(result) => leave!(result),
                         None => pc = self.m.frames.last().map_or(pc, |frame| frame.pc),
                     }
@@ -166,7 +166,7 @@ impl Vm<'_> {
             }
             loop {
                 if PROFILED {
-                    away!(self.profile_step(code, pc));
+                    reborrow!(self.profile_step(code, pc));
                 }
                 let at = pc;
                 pc += 1;
@@ -179,7 +179,7 @@ impl Vm<'_> {
                         let value = code.consts[k as usize].clone();
                         set!(d, value);
                     }
-                    // The most frequent ones of those that both engines share, where nothing is unusual: without a call.
+                    // Fast paths of the most frequent shared instructions, without a call.
                     Op::Field { d, r, i } => {
                         let value = match &reg!(r) {
                             Value::Record(record) => record.get_stored(usize::from(i)),
@@ -188,7 +188,7 @@ impl Vm<'_> {
                         if value.is_set() {
                             set!(d, value);
                         } else {
-                            away!(self.step_called(code, base, pc, Op::Field { d, r, i })?);
+                            reborrow!(self.step_called(code, base, pc, Op::Field { d, r, i })?);
                         }
                     }
                     Op::Path { d, r, i, j } => {
@@ -201,7 +201,7 @@ impl Vm<'_> {
                         if value.is_set() {
                             set!(d, value);
                         } else {
-                            away!(self.step_called(code, base, pc, Op::Path { d, r, i, j })?);
+                            reborrow!(self.step_called(code, base, pc, Op::Path { d, r, i, j })?);
                         }
                     }
                     Op::Pass { d, s } if reg!(s).is_set() => {
@@ -236,7 +236,7 @@ impl Vm<'_> {
                         let back = (to as usize) < pc;
                         if back && self.m.budget.is_some() {
                             sync!();
-                            away!(self.check_budget()?);
+                            reborrow!(self.check_budget()?);
                         }
                         pc = to as usize;
                         if back && self.m.jit.is_on() {
@@ -409,7 +409,7 @@ impl Vm<'_> {
                             && self.m.frames.last().is_some_and(|frame| frame.keep)
                         {
                             let site = sync!();
-                            if let Some(value) = away!(self.cached_result(site)) {
+                            if let Some(value) = reborrow!(self.cached_result(site)) {
                                 set!(d, value);
                                 continue;
                             }
@@ -420,7 +420,7 @@ impl Vm<'_> {
                         };
                         let target = match target {
                             Some(target) => target,
-                            None => away!(self.callee(f)),
+                            None => reborrow!(self.callee(f)),
                         };
                         match target {
                             Callee::Script(callee)
@@ -430,9 +430,9 @@ impl Vm<'_> {
                                 let site = sync!();
                                 let ty = self.p.functions[f].ty;
                                 let func = crate::value::FuncValue::new(f, ty);
-                                away!(self.check_arguments(&func, usize::from(n), site)?);
+                                reborrow!(self.check_arguments(&func, usize::from(n), site)?);
                                 let args = regs!(b, n).to_vec();
-                                let value = away!(self.call_at(f, None, &args, site)?);
+                                let value = reborrow!(self.call_at(f, None, &args, site)?);
                                 set!(d, value);
                             }
                             Callee::Script(callee) => {
@@ -443,7 +443,7 @@ impl Vm<'_> {
                                 let site = sync!();
                                 let first = base + usize::from(b);
                                 let to = base + usize::from(d);
-                                away!(self.call_native_at(
+                                reborrow!(self.call_native_at(
                                     native,
                                     f,
                                     site,
@@ -455,7 +455,7 @@ impl Vm<'_> {
                             _ => {
                                 let site = sync!();
                                 let args = regs!(b, n).to_vec();
-                                let value = away!(self.call_at(f, None, &args, site)?);
+                                let value = reborrow!(self.call_at(f, None, &args, site)?);
                                 set!(d, value);
                             }
                         }
@@ -468,14 +468,14 @@ impl Vm<'_> {
                         let func = Rc::clone(func);
                         let called = func.func;
                         self.check_arguments(&func, usize::from(n), site)?;
-                        match away!(self.callee(called)) {
+                        match reborrow!(self.callee(called)) {
                             Callee::Script(callee) => {
                                 call!(callee, b, n, d, called, Some(func));
                             }
                             _ => {
                                 let args = regs!(b, n).to_vec();
                                 let value =
-                                    away!(self.call_at(called, Some(&func), &args, site)?);
+                                    reborrow!(self.call_at(called, Some(&func), &args, site)?);
                                 set!(d, value);
                             }
                         }
@@ -487,12 +487,12 @@ impl Vm<'_> {
                     Op::End => {
                         if code.wants_result {
                             sync!();
-                            away!(self.check_result()?);
+                            reborrow!(self.check_result()?);
                         }
                         leave!(Value::Unset);
                     }
                     Op::Break => leave!(Value::Bool(false)),
-                    other => match away!(self.step_called(code, base, pc, other)?) {
+                    other => match reborrow!(self.step_called(code, base, pc, other)?) {
                         Flow::Next => (),
                         Flow::Jump(to) => pc = to as usize,
                         Flow::Leave(value) => leave!(value),
@@ -503,7 +503,7 @@ impl Vm<'_> {
     }
 }
 
-/// Whether two numbers of one kind are the same; none for other values.
+/// Whether two numbers of the same type are equal; `None` for other values.
 #[inline]
 fn same_number(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {

@@ -1,4 +1,4 @@
-//! Statements that need more than registers: `print`, `assert`, lambdas, ends of functions.
+//! Statements that are more than register operations: `print`, `assert`, lambdas, ends of functions.
 
 use std::rc::Rc;
 
@@ -55,7 +55,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Whether `print` goes to a log stream; it was written there then.
+    /// Writes printed values to the log stream if `Log::print_to_log` says so. Returns whether it did.
     fn print_to_log(&mut self, to_file: bool, values: &[Value]) -> Result<bool, Stop> {
         let Value::Enum(_, mode) = self.global_named("Log::print_to_log") else {
             return Ok(false);
@@ -73,7 +73,7 @@ impl Vm<'_> {
         crate::bif::log::write_print(self, texts)
     }
 
-    /// The end of a body without a value: an error where one is wanted.
+    /// Warns if a function that must return a value ends without one.
     pub(crate) fn check_result(&mut self) -> Result<(), Stop> {
         let Some(frame) = self.m.frames.last() else { return Ok(()) };
         let (Some(func), false) = (frame.func, frame.keep) else { return Ok(()) };
@@ -88,7 +88,7 @@ impl Vm<'_> {
         let name = self.p.name(function.name).to_owned();
         let span = frame.code.body.map_or(Span::NOWHERE, |body| self.p.bodies[body].span);
         let text = format!("non-void function returning without a value: {name}").into_bytes();
-        // Zeek's line names no place.
+        // Zeek reports no location.
         self.emit_located(Severity::Warning, span, String::new(), text);
         Ok(())
     }
@@ -108,14 +108,14 @@ impl Vm<'_> {
             let value = if capture.deep { self.copy(site, &value)? } else { value };
             captured.push((capture.inner, value));
         }
-        // Code numbers captures by their slots.
+        // Instructions address captures in the order of their slots.
         captured.sort_by_key(|(inner, _)| *inner);
         let ty = self.p.functions[lambda.func].ty;
         let captured = captured.into_iter().map(|(_, value)| value).collect();
         Ok(Value::Func(FuncValue::with_captures(lambda.func, ty, captured)))
     }
 
-    /// Whether a hook wants to see every assertion.
+    /// Whether the hook `assertion_result`, which runs for every assertion, has a body.
     pub(crate) fn watches_assertions(&self) -> bool {
         self.function_named("assertion_result").is_some_and(|func| self.has_bodies(func))
     }
@@ -133,9 +133,9 @@ impl Vm<'_> {
         let mut message_text = message.str_bytes().to_vec();
         let span = self.p.stmts[stmt].span;
         let mut report = true;
-        for (hook, wanted) in [("assertion_result", true), ("assertion_failure", !holds)] {
+        for (hook, applies) in [("assertion_result", true), ("assertion_failure", !holds)] {
             let Some(func) = self.function_named(hook) else { continue };
-            if !wanted || !self.has_bodies(func) {
+            if !applies || !self.has_bodies(func) {
                 continue;
             }
             let backtrace = self.backtrace("assert", span);
@@ -170,8 +170,8 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
-    /// The calls in progress, innermost first, as a vector of `BacktraceElement`s: each function with the place of
-    /// its call. The first is `top`, called at `at`.
+    /// The calls in progress, innermost first, as a vector of `BacktraceElement`s: each function with the location
+    /// of its call. The first is `top`, called at `at`.
     pub(crate) fn backtrace(&mut self, top: &str, at: Span) -> Value {
         let vector_ty = self.type_named("Backtrace").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         let Some(element) = self.type_named("BacktraceElement") else {
@@ -209,7 +209,7 @@ impl Vm<'_> {
         Value::Vector(Vector::new(vector_ty, items))
     }
 
-    /// The calls that go on, the innermost first: `| #0 f(1) at x.zeek:3 | #1 g() |`.
+    /// The calls in progress as text, innermost first: `| #0 f(1) at x.zeek:3 | #1 g() |`.
     pub(crate) fn call_stack(&self) -> String {
         let mut text = String::new();
         let mut level = 0;
@@ -246,7 +246,7 @@ impl Vm<'_> {
         text
     }
 
-    /// The arguments of a call that goes on, as `call_argument`s.
+    /// The arguments of a call in progress, as `call_argument`s.
     fn frame_arguments(&self, frame: &super::Frame) -> Vec<Value> {
         let ty = frame.func.and_then(|func| self.p.functions.find(func)).map(|func| func.ty);
         let params = ty.map_or(&[][..], |ty| self.p.types.params(ty));
@@ -258,7 +258,7 @@ impl Vm<'_> {
         self.described(passed)
     }
 
-    /// The arguments of an event as `call_argument_vector`.
+    /// The arguments of an event as a `call_argument_vector`.
     pub(super) fn call_arguments(&self, func: FuncId, args: &[Value]) -> Value {
         let ty = self.type_named("call_argument_vector").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
         let params = self.p.types.params(self.p.functions[func].ty);
@@ -283,8 +283,8 @@ impl Vm<'_> {
         passed
             .map(|(param, value)| {
                 let name = Value::string(self.p.name(param.name));
-                let of = Value::string(describe::type_text(self.p, param.ty));
-                Value::Record(Record::new(ty, vec![name, of, Value::Unset, value]))
+                let type_name = Value::string(describe::type_text(self.p, param.ty));
+                Value::Record(Record::new(ty, vec![name, type_name, Value::Unset, value]))
             })
             .collect()
     }

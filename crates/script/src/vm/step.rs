@@ -1,4 +1,4 @@
-//! Instructions that both engines run by the same code: all but moves, arithmetic, jumps and calls.
+//! Instructions whose implementation the interpreter and the JIT compiler share: all except moves, arithmetic, jumps and calls.
 
 use std::rc::Rc;
 
@@ -10,19 +10,18 @@ use crate::ids::{ExprId, TypeId};
 use crate::value::object::Iter;
 use crate::value::{List, Value, Vector};
 
-/// How a frame continues behind an instruction.
+/// How a frame continues after an instruction.
 pub(crate) enum Flow {
     /// With the next instruction.
     Next,
-    /// At this one.
+    /// With the instruction at this target.
     Jump(Target),
-    /// Not at all: this is its result.
+    /// The frame ends with this result.
     Leave(Value),
 }
 
 impl Vm<'_> {
-    /// The same as [`step`](Self::step), as a function of its own: so the interpreter's loop has registers of the processor for its own
-    /// state.
+    /// Like [`step`](Self::step), but never inlined, which leaves more processor registers to the interpreter loop.
     #[inline(never)]
     pub(super) fn step_called(
         &mut self,
@@ -34,7 +33,7 @@ impl Vm<'_> {
         self.step(code, base, pc, op)
     }
 
-    /// Runs one instruction of the frame whose registers begin at `base`; `pc` is that of the next one.
+    /// Runs one instruction of the frame whose registers begin at `base`; `pc` is the index of the next instruction.
     #[inline(always)]
     pub(crate) fn step(
         &mut self,
@@ -60,7 +59,7 @@ impl Vm<'_> {
                 Value::put(&mut self.m.stack[base + usize::from($d)], value);
             }};
         }
-        // Keeps where the frame is, before anything that may report or call.
+        // Stores the position of the frame before an operation that may report or call. Returns the current expression.
         macro_rules! sync {
             () => {{
                 if let Some(frame) = self.m.frames.last_mut() {
@@ -145,7 +144,7 @@ impl Vm<'_> {
             }
             Op::Binary { op, d, a, b } => {
                 if let (BinaryOp::Equal | BinaryOp::NotEqual, a, b) = (op, &reg!(a), &reg!(b))
-                    && let Some(same) = super::operators::same_plain(a, b)
+                    && let Some(same) = super::operators::equals_scalar(a, b)
                 {
                     set!(d, Value::Bool(same == (op == BinaryOp::Equal)));
                     return Ok(Flow::Next);
@@ -265,7 +264,7 @@ impl Vm<'_> {
             }
             Op::IndexTable { d, t, k, n } => {
                 let found = match &reg!(t) {
-                    Value::Table(table) if self.m.whens.is_empty() && table.is_read_freely() => {
+                    Value::Table(table) if self.m.whens.is_empty() && table.is_lookup_pure() => {
                         match regs!(k, n) {
                             [key @ (Value::Addr4(_) | Value::Addr6(_))] if table.has_networks() => {
                                 table.get_longest(key)
@@ -289,7 +288,7 @@ impl Vm<'_> {
             Op::SetTable { t, k, n, s } => {
                 if let Value::Table(table) = &reg!(t)
                     && self.m.whens.is_empty()
-                    && table.is_written_freely()
+                    && table.is_update_pure()
                     && is_plain_key(regs!(k, n))
                 {
                     let list =
@@ -347,12 +346,12 @@ impl Vm<'_> {
             }
             Op::InTable { d, t, k, n } => {
                 sync!();
-                let found = self.finds(base, t, k, n);
+                let found = self.table_contains(base, t, k, n);
                 set!(d, Value::Bool(found));
             }
             Op::JumpIn { t, k, n, is_in, to } => {
                 sync!();
-                if self.finds(base, t, k, n) == is_in {
+                if self.table_contains(base, t, k, n) == is_in {
                     return Ok(Flow::Jump(to));
                 }
             }
@@ -400,7 +399,7 @@ impl Vm<'_> {
             Op::DeleteKey { t, k, n } => {
                 if let Value::Table(table) = &reg!(t)
                     && self.m.whens.is_empty()
-                    && table.is_written_freely()
+                    && table.is_update_pure()
                     && is_plain_key(regs!(k, n))
                 {
                     let old = table.remove(regs!(k, n));
@@ -480,7 +479,7 @@ impl Vm<'_> {
                 let site = sync!();
                 let value = reg!(s).clone();
                 let value = match self.coerce(site, &value) {
-                    // What takes its place is skipped.
+                    // The following instruction skips the use of the missing value.
                     Err(Stop::Error)
                         if std::mem::take(&mut self.m.overflowed)
                             && matches!(code.ops.get(pc), Some(Op::SkipUnset { s, .. }) if *s == d) =>
@@ -589,7 +588,7 @@ impl Vm<'_> {
                 let text = code.consts[text as usize].clone();
                 return Err(self.error_at(site, text.str_bytes()));
             }
-            // Moves, arithmetic, jumps and calls are the engines' own.
+            // The interpreter and the JIT compiler implement moves, arithmetic, jumps and calls themselves.
             _ => (),
         }
         Ok(Flow::Next)
@@ -597,15 +596,15 @@ impl Vm<'_> {
 }
 
 impl Vm<'_> {
-    /// Whether a key, whose parts are in `n` registers from `k` on, is in the table in `t`.
+    /// Whether the key whose parts are in `n` registers from `k` on is in the table in register `t`.
     #[inline(always)]
-    fn finds(&mut self, base: usize, t: Reg, k: Reg, n: u8) -> bool {
+    fn table_contains(&mut self, base: usize, t: Reg, k: Reg, n: u8) -> bool {
         let from = base + usize::from(k);
         let key = &self.m.stack[from..from + usize::from(n)];
         let table = &self.m.stack[base + usize::from(t)];
         if let Value::Table(table) = table
             && self.m.whens.is_empty()
-            && table.is_read_freely()
+            && table.is_lookup_pure()
         {
             if let [address @ (Value::Addr4(_) | Value::Addr6(_))] = key
                 && table.has_networks()
@@ -615,7 +614,7 @@ impl Vm<'_> {
             if table.find(key).is_some() {
                 return true;
             }
-            let may_be_found_otherwise = matches!(
+            let needs_general_lookup = matches!(
                 key,
                 [Value::Addr4(_)
                     | Value::Addr6(_)
@@ -625,7 +624,7 @@ impl Vm<'_> {
                     | Value::Long(_)
                     | Value::List(_)]
             );
-            if !may_be_found_otherwise {
+            if !needs_general_lookup {
                 return false;
             }
         }
@@ -634,7 +633,7 @@ impl Vm<'_> {
     }
 }
 
-/// Whether a key is stored as it is: each part is a value without parts.
+/// Whether a key can be stored without copies: all parts are atomic.
 fn is_plain_key(key: &[Value]) -> bool {
     !key.iter().any(|part| {
         matches!(
@@ -653,9 +652,9 @@ fn next_entry(walk: &Iter) -> Option<(Value, Value)> {
             Some((key, value))
         }
         Some(order) => loop {
-            let place = *order.get(walk.next.get())?;
+            let index = *order.get(walk.next.get())?;
             walk.next.set(walk.next.get() + 1);
-            if let Some((key, value, _)) = table.entry_at(place as usize) {
+            if let Some((key, value, _)) = table.entry_at(index as usize) {
                 return Some((key, value));
             }
         },

@@ -1,16 +1,16 @@
-//! How long the strings of scripts may be (`--max-string`).
+//! The limit on the length of strings (`--max-string`).
 
 use super::Vm;
 use crate::evaluate::Stop;
 use crate::ids::ExprId;
 use crate::value::Value;
 
-/// The longest string that scripts may make by default, in bytes. A longer one is an error of the script: without a limit, one that
-/// grows without end would take all memory and end the process.
+/// Default maximum length of a string in bytes. A longer string is an error of the script: without a limit, a string that keeps
+/// growing would exhaust memory and end the process.
 pub const MAX_STRING: usize = 256 << 20;
 
 impl Vm<'_> {
-    /// Refuses a string of `len` bytes for the expression that makes it.
+    /// Reports an error at `site` if a string of `len` bytes is too long.
     #[inline]
     pub(crate) fn check_string_at(&mut self, site: ExprId, len: usize) -> Result<(), Stop> {
         if len <= self.m.max_string {
@@ -19,7 +19,7 @@ impl Vm<'_> {
         Err(self.string_too_long(site, len))
     }
 
-    /// Refuses a string of `len` bytes for the built-in function that makes it.
+    /// Reports an error at the running built-in function if a string of `len` bytes is too long.
     #[inline]
     pub(crate) fn check_string(&mut self, len: usize) -> Result<(), Stop> {
         if len <= self.m.max_string {
@@ -29,7 +29,7 @@ impl Vm<'_> {
         Err(self.string_too_long(site, len))
     }
 
-    /// Refuses what a built-in function returns where it is too long a string.
+    /// Replaces the result of a built-in function by an error if it is too long a string.
     #[inline]
     pub(super) fn check_returned(
         &mut self,
@@ -47,10 +47,10 @@ impl Vm<'_> {
 
     #[cold]
     fn string_too_long(&mut self, site: ExprId, len: usize) -> Stop {
-        let most = self.m.max_string;
+        let limit = self.m.max_string;
         self.error_at(
             site,
-            format!("a string of {len} bytes is longer than {most}, the limit of --max-string"),
+            format!("a string of {len} bytes is longer than {limit}, the limit of --max-string"),
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Tables and sets: look-ups with their defaults, changes with what follows from them.
+//! Tables and sets: lookups with defaults, and changes with their effects: `&on_change`, expiry, `when`.
 
 use std::rc::Rc;
 
@@ -19,12 +19,12 @@ impl Vm<'_> {
         Value::Table(table)
     }
 
-    /// Whether keys of a type of tables have one part.
+    /// Whether keys of a table type have one part.
     pub(super) fn is_single(&self, ty: TypeId) -> bool {
         self.p.types.table(ty).is_none_or(|table| table.index.len() == 1)
     }
 
-    /// The parts of a key in the table's form: a list as the only part is spread.
+    /// The items of a list or vector that is the only part of a key, if the table's keys have several parts.
     fn spread(table: &Table, key: &[Value]) -> Option<Vec<Value>> {
         match key {
             [Value::List(list)] if !table.is_single() => Some(list.items.clone()),
@@ -49,20 +49,23 @@ impl Vm<'_> {
             && self.index_tag(table) == Some(Tag::Pattern)
         {
             let text = key.first().map(Value::str_bytes).unwrap_or(&[]);
-            let items = table.places_matching(text).into_iter().map(|place| table.value_at(place));
+            let items = table
+                .indexes_matching(text)
+                .into_iter()
+                .map(|entry_index| table.value_at(entry_index));
             let items = items.collect();
             let ty = self.p.exprs.find(site).map_or(TypeId::UNSPECIFIED_VECTOR, |expr| expr.ty);
             return Ok(Value::Vector(Vector::new(ty, items)));
         }
-        if let Some(place) = self.place(table, key) {
-            self.touch(table, place);
-            let found = table.value_at(place);
-            self.note_read(&found);
+        if let Some(entry_index) = self.find_entry(table, key) {
+            self.touch(table, entry_index);
+            let found = table.value_at(entry_index);
+            self.record_read(&found);
             return Ok(found);
         }
         match self.table_default(table, key)? {
             Some(value) => {
-                self.note_read(&value);
+                self.record_read(&value);
                 Ok(value)
             }
             None => Err(self.error_at(site, "no such index")),
@@ -77,8 +80,8 @@ impl Vm<'_> {
         }
     }
 
-    /// The place of a key: of the longest network where keys are networks.
-    pub(crate) fn place(&self, table: &Table, key: &[Value]) -> Option<usize> {
+    /// The entry of a key; for an address or network in a table indexed by networks, that of the longest network that contains it.
+    pub(crate) fn find_entry(&self, table: &Table, key: &[Value]) -> Option<usize> {
         match key {
             [one @ (Value::Addr4(_) | Value::Addr6(_) | Value::Net4(..) | Value::Net6(_))]
                 if self.index_tag(table) == Some(Tag::Subnet) =>
@@ -91,18 +94,18 @@ impl Vm<'_> {
 
     /// The value of a key, without defaults.
     pub fn lookup(&self, table: &Table, key: &[Value]) -> Option<Value> {
-        self.place(table, key).map(|place| table.value_at(place))
+        self.find_entry(table, key).map(|entry_index| table.value_at(entry_index))
     }
 
-    fn touch(&self, table: &Table, place: usize) {
+    fn touch(&self, table: &Table, entry_index: usize) {
         if let Some(attrs) = table.attrs()
             && let Some((ExpireKind::Read, _)) = attrs.expire
         {
-            table.touch(place, self.m.now);
+            table.touch(entry_index, self.m.now);
         }
     }
 
-    /// What `&default` or `&default_insert` gives for a key that is not there.
+    /// The value of `&default` or `&default_insert` for a key that is not in the table.
     pub(crate) fn table_default(
         &mut self,
         table: &Rc<Table>,
@@ -138,14 +141,14 @@ impl Vm<'_> {
         };
         if attrs.default_insert.is_some() {
             let ty = table.ty();
-            let kept = self.own_key(key, ty)?;
-            table.insert(kept, value.clone(), self.m.now);
+            let owned_key = self.own_key(key, ty)?;
+            table.insert(owned_key, value.clone(), self.m.now);
             self.changed(table, Change::New, key, &value)?;
         }
         Ok(Some(value))
     }
 
-    /// A key that the table may keep: aggregates are copied.
+    /// A key in stored form, with copies of aggregates.
     fn own_key(&mut self, key: &[Value], ty: TypeId) -> Result<Value, Stop> {
         let aggregates = key.iter().any(|part| {
             matches!(part, Value::Record(_) | Value::Table(_) | Value::Vector(_) | Value::List(_))
@@ -179,17 +182,17 @@ impl Vm<'_> {
         };
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
-        let invalidates = table.is_walked() && table.find(key).is_none();
+        let invalidates = table.is_iterated() && table.find(key).is_none();
         self.insert(table, key, value)?;
         if invalidates {
-            self.warn_of_loop(site);
+            self.warn_of_invalidation(site);
         }
         Ok(())
     }
 
-    /// Warns that the entries of a table change in a loop over it.
-    fn warn_of_loop(&mut self, site: ExprId) {
-        // An assignment is about its target.
+    /// Warns that an entry of a table was added or removed in a loop over it.
+    fn warn_of_invalidation(&mut self, site: ExprId) {
+        // The warning for an assignment names its target.
         let site = match self.p.exprs.find(site).map(|expr| &expr.kind) {
             Some(ExprKind::Assign(target, _)) => *target,
             _ => site,
@@ -198,44 +201,44 @@ impl Vm<'_> {
         self.report_at(Severity::ExpressionWarning, site, text);
     }
 
-    /// Adds or changes an entry, with what follows from that.
+    /// Adds or changes an entry, and applies the effects of the change.
     ///
     /// # Errors
-    /// [`Stop`] where `&on_change` stopped the program.
+    /// Returns [`Stop`] if `&on_change` stopped the program.
     pub fn insert(&mut self, table: &Rc<Table>, key: &[Value], value: Value) -> Result<(), Stop> {
         let attrs = table.attrs();
-        let create =
+        let expires_by_creation =
             attrs.as_ref().is_some_and(|a| matches!(a.expire, Some((ExpireKind::Create, _))));
-        let watched = attrs.as_ref().is_some_and(|a| a.on_change.is_some());
-        if create || watched {
-            if let Some(place) = table.find(key) {
-                let old = table.value_at(place);
-                table.set_at(place, value.clone());
-                if !create {
-                    table.touch(place, self.m.now);
+        let has_on_change = attrs.as_ref().is_some_and(|a| a.on_change.is_some());
+        if expires_by_creation || has_on_change {
+            if let Some(entry_index) = table.find(key) {
+                let old = table.value_at(entry_index);
+                table.set_at(entry_index, value.clone());
+                if !expires_by_creation {
+                    table.touch(entry_index, self.m.now);
                 }
-                if watched {
+                if has_on_change {
                     self.changed(table, Change::Changed, key, &old)?;
                 }
                 self.object_changed_rc(table);
                 return Ok(());
             }
-        } else if let Some(place) = table.find(key) {
-            table.set_at(place, value);
-            table.touch(place, self.m.now);
+        } else if let Some(entry_index) = table.find(key) {
+            table.set_at(entry_index, value);
+            table.touch(entry_index, self.m.now);
             self.object_changed_rc(table);
             return Ok(());
         }
-        let kept = self.own_key(key, table.ty())?;
-        table.insert(kept, value.clone(), self.m.now);
-        if watched {
+        let owned_key = self.own_key(key, table.ty())?;
+        table.insert(owned_key, value.clone(), self.m.now);
+        if has_on_change {
             self.changed(table, Change::New, key, &value)?;
         }
         self.object_changed_rc(table);
         Ok(())
     }
 
-    /// An entry of a constructor.
+    /// Adds an entry of a constructor.
     pub(crate) fn construct_entry(
         &mut self,
         _: ExprId,
@@ -246,8 +249,8 @@ impl Vm<'_> {
         let Value::Table(table) = target else { return Ok(()) };
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
-        let kept = self.own_key(key, table.ty())?;
-        table.insert(kept, value, self.m.now);
+        let owned_key = self.own_key(key, table.ty())?;
+        table.insert(owned_key, value, self.m.now);
         Ok(())
     }
 
@@ -259,11 +262,11 @@ impl Vm<'_> {
         if let [text @ (Value::Short(_) | Value::Long(_))] = key
             && self.index_tag(table) == Some(Tag::Pattern)
         {
-            return !table.places_matching(text.str_bytes()).is_empty();
+            return !table.indexes_matching(text.str_bytes()).is_empty();
         }
-        match self.place(table, key) {
-            Some(place) => {
-                self.touch(table, place);
+        match self.find_entry(table, key) {
+            Some(entry_index) => {
+                self.touch(table, entry_index);
                 true
             }
             None => false,
@@ -281,20 +284,20 @@ impl Vm<'_> {
         let spread = Self::spread(table, key);
         let key = spread.as_deref().unwrap_or(key);
         if self.remove(table, key)?.is_some() {
-            if table.is_walked() {
-                self.warn_of_loop(site);
+            if table.is_iterated() {
+                self.warn_of_invalidation(site);
             }
         } else if self.p.types.is_set(table.ty()) {
-            // Handlers hear of it even where the set did not have the element.
+            // `&on_change` is called even if the set did not have the element.
             self.changed(table, Change::Removed, key, &Value::Unset)?;
         }
         Ok(())
     }
 
-    /// Removes an entry, with what follows from that.
+    /// Removes an entry, and applies the effects of the change.
     ///
     /// # Errors
-    /// [`Stop`] where `&on_change` stopped the program.
+    /// Returns [`Stop`] if `&on_change` stopped the program.
     pub fn remove(&mut self, table: &Rc<Table>, key: &[Value]) -> Result<Option<Value>, Stop> {
         let old = table.remove(key);
         if let Some(old) = &old {
@@ -337,11 +340,11 @@ impl Vm<'_> {
                     self.p.exprs.find(site).map(|expr| &expr.kind),
                     Some(ExprKind::AddTo(crate::ast::AddTo::AppendAll, ..))
                 );
-                // A vector may be one of another type than the program says, where it says `any`.
+                // The element type of the vector can differ from its static type if that is `any`.
                 let element = self.p.types.element(vector.ty());
-                let wanted = element.filter(|ty| *ty != TypeId::ANY && *ty != TypeId::VOID);
+                let expected = element.filter(|ty| *ty != TypeId::ANY && *ty != TypeId::VOID);
                 let fits = |vm: &Self, item: &Value| {
-                    wanted.is_none_or(|ty| {
+                    expected.is_none_or(|ty| {
                         !item.is_set() || vm.p.types.tag(item.ty()) == vm.p.types.tag(ty)
                     })
                 };
@@ -441,7 +444,7 @@ impl Vm<'_> {
     }
 }
 
-/// What happened to an entry.
+/// The kind of change of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     New,

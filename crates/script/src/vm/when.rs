@@ -1,4 +1,4 @@
-//! `when`: conditions that are looked at again when something changed that they depend on.
+//! `when`: conditions that are evaluated again when a value that they depend on changed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -8,55 +8,55 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::Vm;
-use super::events::Due;
+use super::events::TimerAction;
 use crate::code::WhenPlan;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, GlobalId, TypeId};
 use crate::support::resolver::{self, Answer, Question};
 use crate::value::{Table, Value};
 
-/// The `when`s that wait.
+/// The pending `when` statements.
 #[derive(Default)]
 pub(crate) struct Triggers {
     waiting: Vec<Rc<Trigger>>,
-    /// Those for which something changed, in the order of the changes: the next drain evaluates them.
+    /// Triggers to evaluate at the next drain, in the order of the changes that they depend on.
     queue: Vec<Rc<Trigger>>,
     next: u64,
-    /// Conditions that are being evaluated.
+    /// Triggers whose conditions are being evaluated, the outermost first.
     evaluating: Vec<Rc<Trigger>>,
-    /// Answers of asynchronous functions, for the next drain.
+    /// Results of asynchronous functions, for the next drain.
     answers: Vec<(Rc<Trigger>, ExprId, Value)>,
-    /// Questions about hosts that wait for their answers.
+    /// Pending host lookups.
     lookups: Vec<Lookup>,
 }
 
-/// How long the end of a run waits for answers about hosts.
-const LOOKUPS_AT_END: Duration = Duration::from_secs(10);
+/// Maximum wait for host lookups at the end of a run.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A question about a host that a condition waits for.
+/// A host lookup whose answer a condition waits for.
 struct Lookup {
     trigger: Rc<Trigger>,
     call: ExprId,
-    /// The type of the answer.
+    /// The result type of the call.
     ty: TypeId,
     question: Question,
-    from: Receiver<Answer>,
+    receiver: Receiver<Answer>,
 }
 
-/// A `when` that waits.
+/// A pending `when` statement.
 pub(crate) struct Trigger {
     id: u64,
     plan: Rc<WhenPlan>,
     registers: RefCell<Vec<Value>>,
     watched: RefCell<HashSet<usize>>,
     done: Cell<bool>,
-    /// Whether the condition waits for the answer of an asynchronous call: it is not evaluated before.
+    /// Whether the condition waits for the result of an asynchronous call, and is not evaluated until then.
     delayed: Cell<bool>,
-    /// How long it waits, and from when; 0 before network time is known.
+    /// The timeout in seconds, and the network time at which it began; 0 if network time was not known.
     timeout: Cell<Option<(f64, f64)>>,
     /// Results of asynchronous calls, by the call.
     results: RefCell<HashMap<ExprId, Value>>,
-    /// For a `return when`: whose condition waits for the result, and at which call.
+    /// For a `return when`: the trigger whose condition waits for the result, and the call in that condition.
     parent: Option<(Rc<Trigger>, ExprId)>,
 }
 
@@ -66,36 +66,36 @@ impl Triggers {
         !self.evaluating.is_empty()
     }
 
-    /// Has the next drain evaluate a condition.
-    fn mark(&mut self, trigger: &Rc<Trigger>) {
+    /// Queues a trigger for the next drain, unless it is queued.
+    fn enqueue(&mut self, trigger: &Rc<Trigger>) {
         if !self.queue.iter().any(|queued| Rc::ptr_eq(queued, trigger)) {
             self.queue.push(Rc::clone(trigger));
         }
     }
 
-    fn mark_where(&mut self, depends: impl Fn(&Trigger) -> bool) {
+    fn enqueue_where(&mut self, depends: impl Fn(&Trigger) -> bool) {
         for at in 0..self.waiting.len() {
             if let Some(trigger) = self.waiting.get(at)
                 && depends(trigger)
             {
                 let trigger = Rc::clone(trigger);
-                self.mark(&trigger);
+                self.enqueue(&trigger);
             }
         }
     }
 
-    /// Whether a condition is to be evaluated again, or an answer waits for one.
+    /// Whether a trigger is queued, or the result of an asynchronous function has arrived.
     pub(crate) fn has_work(&self) -> bool {
         !self.queue.is_empty() || !self.answers.is_empty()
     }
 
-    /// Whether conditions wait for answers about hosts.
+    /// Whether host lookups are pending.
     #[must_use]
-    pub(crate) fn looks_up(&self) -> bool {
+    pub(crate) fn has_lookups(&self) -> bool {
         !self.lookups.is_empty()
     }
 
-    /// Whether none waits or is evaluated.
+    /// Whether no `when` is pending and no condition is being evaluated.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.evaluating.is_empty()
@@ -103,7 +103,7 @@ impl Triggers {
 }
 
 impl Vm<'_> {
-    /// A `when` statement. Returns the result of its body where it ran at once.
+    /// Runs a `when` statement. Returns the result of its body if the condition holds at once.
     pub(crate) fn begin_when(
         &mut self,
         plan: &Rc<WhenPlan>,
@@ -147,7 +147,7 @@ impl Vm<'_> {
         self.m.whens.waiting.push(Rc::clone(&trigger));
         if let Some(wait) = timeout {
             let at = self.m.now + wait;
-            self.add_timer(at, Due::When(trigger.id));
+            self.add_timer(at, TimerAction::When(trigger.id));
         }
         if let Some((parent, _)) = &trigger.parent {
             parent.delayed.set(true);
@@ -157,18 +157,18 @@ impl Vm<'_> {
         Ok(None)
     }
 
-    /// The call in the condition being evaluated that led here.
+    /// The call in the condition being evaluated that led to the current call.
     fn outer_call(&self) -> Option<ExprId> {
         let depth = self.m.frames.iter().rposition(|frame| frame.keep)?;
         let frame = self.m.frames.get(depth)?;
         frame.code.sites.get(frame.pc.checked_sub(1)?).copied()
     }
 
-    /// Ends the evaluation of the condition that called the running asynchronous function; the next drain evaluates it again, with this
-    /// answer. Outside of conditions it returns the answer.
+    /// Ends the evaluation of the condition that called the running asynchronous function; the next drain evaluates it again, with
+    /// `answer` as the result of the call. Outside of conditions, returns `answer`.
     ///
     /// # Errors
-    /// [`Stop::Error`] where a condition waits.
+    /// Returns [`Stop::Error`] if a condition waits.
     pub(crate) fn answer_later(&mut self, answer: Value) -> Result<Value, Stop> {
         let Some((trigger, call)) = self.m.whens.evaluating.last().cloned().zip(self.outer_call())
         else {
@@ -180,10 +180,10 @@ impl Vm<'_> {
         Err(Stop::Error)
     }
 
-    /// Asks about a host; the result of the running function comes when the answer does.
+    /// Starts a host lookup; its answer becomes the result of the running function. Outside of conditions, waits for the answer.
     ///
     /// # Errors
-    /// [`Stop::Error`] where a condition waits.
+    /// Returns [`Stop::Error`] if a condition waits.
     pub(crate) fn look_up(&mut self, question: Question) -> Result<Value, Stop> {
         let ty = self.result_type();
         let waits = self.m.whens.evaluating.last().cloned().zip(self.outer_call());
@@ -192,13 +192,13 @@ impl Vm<'_> {
             return Ok(self.host_value(&question, found, ty));
         };
         trigger.delayed.set(true);
-        let from = self.m.state.resolver.resolve(question.clone());
-        self.m.whens.lookups.push(Lookup { trigger, call, ty, question, from });
+        let receiver = self.m.state.resolver.resolve(question.clone());
+        self.m.whens.lookups.push(Lookup { trigger, call, ty, question, receiver });
         self.m.delayed = true;
         Err(Stop::Error)
     }
 
-    /// An answer about a host as scripts see it.
+    /// Converts the answer of a host lookup to a script value.
     pub(crate) fn host_value(&mut self, question: &Question, found: Answer, ty: TypeId) -> Value {
         let addrs = match (question, found) {
             (_, Answer::Name(name)) => return Value::string(name),
@@ -220,16 +220,16 @@ impl Vm<'_> {
         table
     }
 
-    /// Takes the answers about hosts that have come. Those that wait no longer are forgotten.
-    fn take_found(&mut self) {
+    /// Polls the pending host lookups, and discards those whose `when` is done.
+    fn poll_lookups(&mut self) {
         for lookup in std::mem::take(&mut self.m.whens.lookups) {
             let resolver = &self.m.state.resolver;
             if lookup.trigger.done.get() {
-                // It is counted as taken.
-                let _ = resolver.try_receive(&lookup.from);
+                // Receiving updates the resolver's count of answers.
+                let _ = resolver.try_receive(&lookup.receiver);
                 continue;
             }
-            match resolver.try_receive(&lookup.from) {
+            match resolver.try_receive(&lookup.receiver) {
                 None => self.m.whens.lookups.push(lookup),
                 Some(found) => {
                     let Lookup { trigger, call, ty, question, .. } = lookup;
@@ -240,13 +240,15 @@ impl Vm<'_> {
         }
     }
 
-    /// Waits for answers about hosts, and runs what waits for them. Where the resolver takes too long, there are none.
+    /// Waits for the pending host lookups and runs the `when`s that depend on them. Lookups that take too long get an empty answer.
     pub(crate) fn finish_lookups(&mut self) -> Result<(), Stop> {
-        let begun = Instant::now();
-        while self.m.whens.looks_up() && !self.m.stop_requested && begun.elapsed() < LOOKUPS_AT_END
+        let started = Instant::now();
+        while self.m.whens.has_lookups()
+            && !self.m.stop_requested
+            && started.elapsed() < LOOKUP_TIMEOUT
         {
             self.drain_all()?;
-            // One that has timed out needs no answer.
+            // A trigger that has timed out needs no answer.
             self.m.whens.lookups.retain(|lookup| !lookup.trigger.done.get());
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -258,17 +260,17 @@ impl Vm<'_> {
         self.drain_all()
     }
 
-    /// Whether the condition being evaluated has a timeout; `None` where none is evaluated.
+    /// Whether the condition being evaluated has a timeout; `None` if no condition is being evaluated.
     pub(crate) fn timeout_of_condition(&self) -> Option<bool> {
         Some(self.m.whens.evaluating.last()?.timeout.get().is_some())
     }
 
-    /// The result of an asynchronous call that the condition being evaluated waited for.
+    /// The result of an asynchronous call for which the condition being evaluated had waited.
     pub(crate) fn cached_result(&self, call: ExprId) -> Option<Value> {
         self.m.whens.evaluating.last()?.results.borrow().get(&call).cloned()
     }
 
-    /// Evaluates a condition, and runs the body where it holds.
+    /// Evaluates a condition, and runs the body if it holds.
     fn try_trigger(&mut self, trigger: &Rc<Trigger>) -> Result<Option<Value>, Stop> {
         let mut registers = trigger.registers.borrow().clone();
         self.watch_captures(trigger, &registers);
@@ -308,7 +310,7 @@ impl Vm<'_> {
             parent.delayed.set(false);
             if result.is_set() {
                 parent.results.borrow_mut().insert(*call, result.clone());
-                self.m.whens.mark(parent);
+                self.m.whens.enqueue(parent);
             }
         }
         Ok(result)
@@ -323,15 +325,15 @@ impl Vm<'_> {
         }
     }
 
-    /// A global was assigned.
+    /// Queues the triggers that depend on an assigned global.
     pub(crate) fn global_changed(&mut self, global: GlobalId) {
-        self.m.whens.mark_where(|trigger| trigger.plan.when.globals.contains(&global));
+        self.m.whens.enqueue_where(|trigger| trigger.plan.when.globals.contains(&global));
     }
 
-    /// An aggregate was changed.
+    /// Queues the triggers that depend on a changed aggregate.
     pub(crate) fn object_changed(&mut self, value: &Value) {
         if let Some(address) = value.address() {
-            self.m.whens.mark_where(|trigger| trigger.watched.borrow().contains(&address));
+            self.m.whens.enqueue_where(|trigger| trigger.watched.borrow().contains(&address));
         }
     }
 
@@ -341,8 +343,8 @@ impl Vm<'_> {
         }
     }
 
-    /// A value was read by index: the condition that is evaluated depends on it, where it read it itself.
-    pub(crate) fn note_read(&self, value: &Value) {
+    /// Records a value read by index: the condition being evaluated depends on it if the read is in the condition itself.
+    pub(crate) fn record_read(&self, value: &Value) {
         if let Some(trigger) = self.m.whens.evaluating.last()
             && self.m.frames.last().is_some_and(|frame| frame.keep)
         {
@@ -350,7 +352,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Whether a capture is read whose first packet is still to come: answers of asynchronous functions come after it.
+    /// Whether packets are processed and the first has not arrived: results of asynchronous functions are delivered after it.
     fn is_before_packets(&self) -> bool {
         let state = &self.m.state;
         state.traffic.reads_capture
@@ -359,16 +361,16 @@ impl Vm<'_> {
             && !self.m.terminating
     }
 
-    /// Evaluates the conditions again for which something changed. What changes meanwhile waits for the next drain.
+    /// Evaluates the queued triggers. Triggers that this queues wait for the next drain.
     pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
         if self.m.state.resolver.has_answers() {
-            self.take_found();
+            self.poll_lookups();
         }
         if !self.is_before_packets() {
             for (trigger, call, answer) in std::mem::take(&mut self.m.whens.answers) {
                 trigger.results.borrow_mut().insert(call, answer);
                 trigger.delayed.set(false);
-                self.m.whens.mark(&trigger);
+                self.m.whens.enqueue(&trigger);
             }
         }
         if self.m.whens.queue.is_empty() {
@@ -383,30 +385,30 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// The timeout of a `when` is over.
+    /// Handles the timeout of a `when`.
     pub(crate) fn when_timeout(&mut self, id: u64) -> Result<(), Stop> {
         let found = self.m.whens.waiting.iter().find(|trigger| trigger.id == id).cloned();
         let Some(trigger) = found else { return Ok(()) };
-        // A wait that began before network time was known begins now.
+        // A timeout that began before network time was known begins at the current time.
         if let Some((wait, 0.0)) = trigger.timeout.get()
             && self.m.now > 0.0
         {
             trigger.timeout.set(Some((wait, self.m.now)));
-            self.add_timer(self.m.now + wait, Due::When(id));
+            self.add_timer(self.m.now + wait, TimerAction::When(id));
             return Ok(());
         }
         if trigger.done.replace(true) {
             return Ok(());
         }
         self.m.whens.waiting.retain(|trigger| trigger.id != id);
-        // The timeout's own value is taken once.
+        // The timeout has fired and is cleared.
         trigger.timeout.set(None);
         self.run_when_code(&trigger, true)?;
         Ok(())
     }
 }
 
-/// Whether a condition holds: any value does but false and zero.
+/// Whether a condition holds: all values hold except false, zero and unset.
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Unset => false,

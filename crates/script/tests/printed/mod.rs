@@ -1,4 +1,4 @@
-//! What a script prints, in memory.
+//! Standard output of a script in memory.
 
 use std::cell::RefCell;
 use std::io::Write;

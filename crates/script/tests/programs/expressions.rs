@@ -1,4 +1,4 @@
-//! Expressions of each type.
+//! Generates expressions of each type.
 
 use super::{Maker, Ty};
 
@@ -118,7 +118,7 @@ impl Maker {
                 1 => format!("{}[1:{}]", self.expr(Ty::String, d), self.expr(Ty::Count, d)),
                 2 => format!("{}[{}]", self.expr(Ty::Table, d), self.expr(Ty::Count, d)),
                 3 => format!("{}$c", self.expr(Ty::Record, d)),
-                // Strings that double in loops within loops would fill all memory.
+                // Strings that double in nested loops would exhaust memory.
                 15 => {
                     let (a, b) = (self.expr(Ty::String, d), self.expr(Ty::String, d));
                     format!("sub_bytes({a} + {b}, 1, +300)")
@@ -197,7 +197,7 @@ impl Maker {
                 format!("table([{n}] = {c}, [10.0.0.0/8] = 8)")
             }
             Ty::Func => match self.variable(Ty::Count) {
-                // Captured by what it is now.
+                // Captures the current value of the variable.
                 Some(captured) if captured.starts_with('v') => {
                     let op = self.random.one(&["+", "*", "-", "%"]);
                     let change = self.random.one(&["", "", "++"]);

@@ -1,11 +1,11 @@
-//! Random programs that type-check, nearly all of them.
+//! A generator of random programs, nearly all of which type-check.
 
 mod expressions;
 mod statements;
 
 use std::fmt::Write as _;
 
-/// Numbers that follow from a seed.
+/// A random number generator.
 struct Random(u64);
 
 impl Random {
@@ -97,11 +97,11 @@ impl Ty {
     }
 }
 
-/// A program in the making.
+/// The state of the generator of a program.
 struct Maker {
     random: Random,
     text: String,
-    /// Variables that are set, and what they are.
+    /// Variables that are set, and their types.
     scope: Vec<(String, Ty)>,
     functions: Vec<(String, Vec<Ty>, Ty)>,
     names: u32,
@@ -127,7 +127,7 @@ impl Maker {
     }
 }
 
-/// A program that follows from a seed.
+/// Generates the program of a seed.
 pub(super) fn program(seed: u64) -> String {
     let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut maker = Maker {
@@ -178,7 +178,7 @@ global ge: event(a: count); event ge(a: count) { gi += a % 5; print \"event\", a
     maker.scope.clear();
     maker.result = None;
     for (index, (name, params, _)) in maker.functions.clone().into_iter().enumerate() {
-        // An error ends a body: each function has bodies of its own.
+        // An error ends a body, so each function has separate bodies.
         for turn in 0..2 {
             maker.line(&format!(
                 "event zeek_init() &priority={}\n{{\nlocal i{index}{turn} = 0;\nwhile ( i{index}{turn} < 4 )\n{{\n++i{index}{turn};",

@@ -1,4 +1,4 @@
-//! Statements.
+//! Generates statements.
 
 use super::{Maker, Ty};
 
@@ -24,7 +24,7 @@ impl Maker {
             22 if nested => self.switch(depth),
             23 if nested => {
                 let (k, v) = (self.fresh(), self.fresh());
-                // A body that removes entries and adds others would never end: the table is one that nothing else knows.
+                // A loop whose body removes and adds entries might never end, so it iterates over a table that no other statement changes.
                 let (over, from) = (self.fresh(), self.expr(Ty::Records, 1));
                 self.line(&format!("local {over} = copy({from});"));
                 self.line(&format!("for ( {k}, {v} in {over} )\n{{"));
@@ -63,7 +63,7 @@ impl Maker {
                 self.scope.truncate(self.scope.len() - 2);
             }
             26 => {
-                // Few keys: a loop sees what its body inserts.
+                // With few keys, a loop visits entries that its body inserts.
                 let k = self.random.one(&[
                     "\"a\"",
                     "\"aab\"",
@@ -272,7 +272,7 @@ impl Maker {
 }
 
 impl Maker {
-    /// A choice by a number or by a string, with cases that go on with the next one.
+    /// Generates a `switch` on a number or a string, with `fallthrough` cases.
     fn switch(&mut self, depth: u32) {
         let texts = self.random.below(2) == 0;
         let ty = if texts { Ty::String } else { Ty::Count };

@@ -1,4 +1,4 @@
-//! What a script prints, and what is reported of it.
+//! Runs a script, and returns its output and the reported messages.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use gannet_script::vm::Machine;
 
 use crate::printed::Printed;
 
-/// Runs a script with these settings. Returns what it prints, and reports, a line each.
+/// Runs a script with these settings. Returns its output, and the reported messages, a line each.
 pub(crate) fn run(code: &str, set: impl FnOnce(&mut Machine)) -> (String, String) {
     let reports = Rc::new(RefCell::new(Vec::new()));
     let sink = reports.clone();

@@ -1,4 +1,4 @@
-# Built-in functions at the edges of what they take.
+# Built-in functions with arguments at the limits of their ranges.
 global zfill: function(str: string, width: count): string;
 global strcmp: function(s1: string, s2: string): int;
 global to_port: function(s: string): port;

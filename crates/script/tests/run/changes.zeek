@@ -1,4 +1,4 @@
-# &on_change and its like on tables and sets that begin empty, of globals, locals and fields.
+# &on_change and similar attributes of initially empty tables and sets in globals, locals and fields.
 type TableChange: enum { TABLE_ELEMENT_NEW, TABLE_ELEMENT_CHANGED, TABLE_ELEMENT_REMOVED, TABLE_ELEMENT_EXPIRED };
 function table_changed(t: table[subnet] of count, change: TableChange, net: subnet, n: count) { print "table", change, net, n; }
 function set_changed(s: set[count], change: TableChange, n: count) { print "set", change, n; }

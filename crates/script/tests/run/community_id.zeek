@@ -1,4 +1,4 @@
-# Community IDs: the order of equal addresses, ICMP without a reply, SCTP, numbers of protocols.
+# Community IDs: equal addresses, ICMP types without a reply, SCTP, protocol numbers.
 type conn_id: record {
 	orig_h: addr;
 	orig_p: port;

@@ -1,4 +1,4 @@
-# Conditions of when: their order, what they depend on, and their timeouts at the end of the run.
+# Conditions of when: their order, their dependencies, and their timeouts at the end of the run.
 global ready = F;
 global late = F;
 global names: table[count] of set[string];

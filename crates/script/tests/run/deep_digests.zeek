@@ -1,4 +1,4 @@
-# The digest of a value that is nested too deep is reported.
+# The digest of a value that is nested too deeply is reported.
 global fnv1a32: function(input: any): count;
 
 type Node: record { inner: any &optional; };

@@ -1,4 +1,4 @@
-# A field has the value that the global of its default had when the record was made.
+# A field has the value that the global in its &default had when the record was created.
 global first = 3;
 
 type Inner: record {

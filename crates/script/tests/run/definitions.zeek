@@ -1,4 +1,4 @@
-# Messages about a function name the place of its definition.
+# Messages about a function name the location of its definition.
 global twice: function(n: count): count;
 
 function twice(n: count): count

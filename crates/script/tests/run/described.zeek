@@ -1,4 +1,4 @@
-# Tabs come in front of what follows a line end, unless that is a string, a double, a time or an interval other than none.
+# Text after a newline is indented, unless it is a string, a double, a time or an interval other than 0 secs.
 global cat: function(va_args: any): string;
 global print_raw: function(va_args: any): bool;
 type Table: table[string] of count;

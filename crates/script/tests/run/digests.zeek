@@ -1,4 +1,4 @@
-# What hashes of values other than strings are taken of.
+# The binary form over which digests of values other than strings are computed.
 global fnv1a32: function(input: any): count;
 
 type Row: record { number: count; name: string &optional; ports: set[port] &default=set(80/tcp); };

@@ -1,4 +1,4 @@
-# Messages of the initialization are printed, whatever scripts say.
+# Messages of the initialization are always printed; options of scripts do not suppress them.
 module Reporter;
 export {
 	const errors_to_stderr = F;

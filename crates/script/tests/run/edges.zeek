@@ -1,4 +1,4 @@
-# Numbers that built-in functions do not take, and empty collections.
+# Numbers outside of the range of built-in functions, and empty collections.
 global mask_addr: function(a: addr, top_bits_to_keep: count): subnet;
 global remask_addr: function(a1: addr, a2: addr, top_bits_from_a1: count): addr;
 global count_to_v4_addr: function(ip: count): addr;

@@ -1,4 +1,4 @@
-# A vector of a type takes only its elements where a function has it as one of any type; closures are copied with a table.
+# A vector accepts only its own element type when a function has it as a vector of any; closures are copied with a table.
 global to_count: function(str: string, base: count &default=10): count;
 
 function put(v: vector of any, x: any)

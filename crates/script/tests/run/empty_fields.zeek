@@ -1,4 +1,4 @@
-# Records whose fields are empty constructors of no type become others only where these are vectors.
+# Records whose fields are empty containers of unspecified type convert to other record types only if these containers are vectors.
 type Row: record { names: set[string]; numbers: vector of count &optional; };
 function f(row: Row): count { return 1; }
 event zeek_init()

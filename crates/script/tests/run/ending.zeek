@@ -1,4 +1,4 @@
-# How many generations of events run while a program ends: two with each look at the queue.
+# Generations of events that run at the end of a program: two with each drain of the queue.
 global net_done: event(t: time);
 global raised = 0;
 

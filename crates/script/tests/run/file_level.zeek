@@ -1,4 +1,4 @@
-# Containers and records that are declared at file level have no value before one is assigned.
+# Local containers and records at file level are unset until they are assigned.
 local count_of: table[string] of count = table();
 local made = set("a");
 count_of["a"] = 1;

@@ -1,4 +1,4 @@
-# The text of functions: all kinds of statements, named types, what is not initialized.
+# The text of functions: all kinds of statements, named types, uninitialized values.
 type Row: record { number: count; };
 type Names: set[string];
 type Color: enum { RED };

@@ -1,4 +1,4 @@
-# The text of functions in a module: names of variables of loops, `_` among them.
+# The text of functions in a module: names of loop variables, including `_`.
 module Foo;
 
 function f(t: table[count, string] of count, u: table[count] of count)

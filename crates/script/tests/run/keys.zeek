@@ -1,4 +1,4 @@
-# Doubles are keys by their bits; a count beyond 63 bits is an index from the end.
+# Keys of type double are compared by their bits; a count of more than 63 bits is an index from the end.
 type Doubles: set[double];
 type Intervals: set[interval];
 

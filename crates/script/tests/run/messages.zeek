@@ -1,4 +1,4 @@
-# Data of messages: how it is shown, its types, and opaque values in it.
+# Broker::Data: its text, its types, and opaque values in it.
 module Broker;
 
 export {

@@ -1,4 +1,4 @@
-# Prometheus reserves the end of the names of sums.
+# Prometheus reserves the suffix of the names of counters.
 module Telemetry;
 export {
 	global __counter_family: function(prefix: string, name: string, labels: vector of string,

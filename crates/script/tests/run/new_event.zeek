@@ -1,4 +1,4 @@
-# new_event sees each event before its bodies do, with generate_all_events also events that have none.
+# new_event runs before the bodies of each event, with generate_all_events also for events without bodies.
 type call_argument: record {
 	name: string;
 	type_name: string;

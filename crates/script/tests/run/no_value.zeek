@@ -1,4 +1,4 @@
-# What a built-in function does not give is not stored: a local keeps what it had, or stays without a value.
+# If a built-in function returns no value, nothing is stored: a local keeps its value or stays unset.
 global bloomfilter_basic_init: function(fp: double, capacity: count, name: string &default=""): opaque of bloomfilter;
 global bloomfilter_counting_init: function(k: count, cells: count, max: count, name: string &default=""): opaque of bloomfilter;
 global bloomfilter_add: function(bf: opaque of bloomfilter, x: any);

@@ -1,4 +1,4 @@
-# A built-in function that reports an error may give no value: the rest of its statement is skipped.
+# A built-in function that reports an error may return no value: the rest of the statement is skipped.
 global ljust: function(str: string, width: count, fill: string &default=" "): string;
 global cat: function(va_args: any): string;
 global cat_sep: function(va_args: any): string;

@@ -1,4 +1,4 @@
-# Which values are the same object, and what loops over tables warn of.
+# Which values are the same object, and warnings of loops over tables.
 global same_object: function(o1: any, o2: any): bool;
 global copy_of: table[count] of string = table([1] = "one", [2] = "two");
 

@@ -1,4 +1,4 @@
-# The newest of the handlers of an option with the same priority is the first.
+# Of the change handlers of an option with the same priority, the last registered runs first.
 module Option;
 export {
 	global set_change_handler: function(ID: string, on_change: any, priority: int &default=0): bool;

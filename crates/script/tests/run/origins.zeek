@@ -1,4 +1,4 @@
-# An error about a string names where that was written, if it is the same string still; numbers are passed as new values.
+# An error about a string names the location of its literal if the string is unchanged; numbers are passed as new values.
 global to_addr: function(ip: string): addr;
 global cat: function(va_args: any): string;
 global count_to_v4_addr: function(ip: count): addr;

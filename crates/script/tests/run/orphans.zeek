@@ -1,4 +1,4 @@
-# A field of a record within a record that its type lacks is an error, and left out.
+# A field of a nested record that the target type lacks is an error, and omitted.
 type Inner: record { x: count; y: string &optional; };
 type Outer: record { a: count &default=1; inner: Inner &optional; };
 

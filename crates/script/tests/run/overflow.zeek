@@ -1,4 +1,4 @@
-# A number that does not fit its type ends its statement, and no more.
+# A number that overflows its type ends its statement only.
 function give(d: double): count
 	{
 	local c: count = d;

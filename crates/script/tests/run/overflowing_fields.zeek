@@ -1,4 +1,4 @@
-# A number that does not fit leaves its field as if it were not given.
+# A number that overflows leaves its field as if it were not given.
 type Fields: record { x: count &default=7; y: int &default=-3; z: int &optional; };
 global large: count = 18446744073709551615;
 function made(n: count): Fields { return Fields($x=n, $y=n); }

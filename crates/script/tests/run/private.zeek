@@ -1,4 +1,4 @@
-# What a module does not export is private to it where it is defined and redefined, too.
+# Names that a module does not export are private to it, also in definitions and redefinitions.
 module Inner;
 global seen: event(n: count);
 global twice: function(n: count): count;

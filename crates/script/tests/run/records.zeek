@@ -1,4 +1,4 @@
-# What fields of a new record have: containers and records of their own, more than a word has bits, and constants.
+# Initial values of record fields: separate containers and records, more of them than a word has bits, and constants.
 type Inner: record {
 	n: count &default = 3;
 	names: set[string];

@@ -1,4 +1,4 @@
-# A union and a difference are copies of the left set with its attributes. An option has a copy of the value that it is set to.
+# A union and a difference start as copies of the left set, with its attributes. An option has a copy of the value that it is set to.
 module Option;
 export { global Option::set: function(ID: string, val: any, location: string &default=""): bool; }
 module GLOBAL;

@@ -1,4 +1,4 @@
-# A store of the Broker framework in memory, by a name.
+# A Broker store in memory, opened by name.
 module Broker;
 
 export {

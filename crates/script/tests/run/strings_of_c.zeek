@@ -1,4 +1,4 @@
-# A string with a NUL is an error where a string of C is needed, and another text stands in its place.
+# A string with a NUL is an error where a C string is needed, and is replaced by another text.
 global to_count: function(str: string, base: count &default=10): count;
 global to_int: function(str: string, base: count &default=10): int;
 global to_double: function(str: string): double;
@@ -17,7 +17,7 @@ event zeek_init() { print to_count("1\x002"), to_int("1\x002"), to_double("1\x00
 event zeek_init() { print fmt("%5s|%-5s|", "x\x00y", "x\x00y"); }
 event zeek_init() { print is_num("1\x002"), ljust("a", 3, "\x00"), cat_sep("\x00", "", 1, 2); }
 event zeek_init() { print strftime("%Y\x00", double_to_time(0.0)), getenv("a\x00b"), file_size("a\x00b"), has_event_group("a\x00b"); }
-# What is looked for is such a string, what it is looked for in is not.
+# The string to find is a C string; the string to search is not.
 event zeek_init() { print "b" in "a\x00b", "\x00b" in "a\x00b", "x" in "a\x00b"; }
 event zeek_init() { local s = "a\x00b"; print s == "a\x00b", s in set("a\x00b"), |s + "\x00"|, s < "a\x00c"; }
 event zeek_init() { local a: any = "1\x00"; print a as count; }

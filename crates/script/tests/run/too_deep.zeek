@@ -1,4 +1,4 @@
-# A call that is too deep ends the body that makes it; hooks go on with their other bodies.
+# A call that is nested too deeply ends the calling body; hooks continue with their other bodies.
 global deep: hook(n: count);
 hook deep(n: count) &priority=5 { hook deep(n + 1); }
 hook deep(n: count) { if ( n < 3 || n > 998 ) print n; }

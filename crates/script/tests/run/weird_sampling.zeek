@@ -1,4 +1,4 @@
-# Weirds of scripts are left out as scripts say, and not as the options said at first.
+# Sampling of weirds follows the current options of scripts, not their initial values.
 module Weird;
 export {
 	option sampling_whitelist: set[string] = {};

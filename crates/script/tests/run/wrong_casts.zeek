@@ -1,4 +1,4 @@
-# Casts of values that were computed have no place; numbers are rounded and shifted as processors do it.
+# Errors in casts of computed values have no location; numbers are rounded and shifted as processors do it.
 function negative(x: int): int { return x - 10; }
 function joined(x: string): string { return x + "y"; }
 global large = 18446744073709551615;

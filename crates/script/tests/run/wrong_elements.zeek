@@ -1,4 +1,4 @@
-# Casts between sets and vectors leave out what has another type, those of addresses give numbers alone.
+# Casts between sets and vectors omit elements of other types; casts of addresses to vectors yield counts only.
 event zeek_init() { local a: any = set(1, 2); print |(a as vector of count)|, a as vector of string; }
 event zeek_init() { local a: any = vector(1, 1, 2); print |(a as set[count])|; }
 event zeek_init() { local a: any = vector("one", "two"); print a as set[count]; }

@@ -1,4 +1,4 @@
-# What an erroneous part makes wrong.
+# Errors that follow from an erroneous part of an expression.
 global t: table[count] of string;
 global v: vector of count;
 function f(a: count): count { return a; }

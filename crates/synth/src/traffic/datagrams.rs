@@ -92,7 +92,7 @@ pub(super) fn snmp(trace: &mut Trace, ends: Ends) {
     let id = u64::from(trace.rng().next_u32() >> 1);
     let uptime = u64::from(trace.rng().next_u32() >> 1);
     let community = word(trace.rng(), 6);
-    // 1.3.6.1.2.1.1.3.0: since when the agent runs.
+    // 1.3.6.1.2.1.1.3.0: sysUpTime.
     let object = tlv(0x06, &[&[0x2b, 6, 1, 2, 1, 1, 3, 0]]);
     let message = |kind: u8, value: &[u8]| {
         let bound = tlv(0x30, &[&tlv(0x30, &[&object, value])]);

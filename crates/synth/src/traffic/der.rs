@@ -1,4 +1,4 @@
-//! As much of DER (X.690) as certificates and SNMP need.
+//! The subset of DER (X.690) that certificates and SNMP need.
 
 use crate::Rng;
 
@@ -18,7 +18,7 @@ pub(super) fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     b
 }
 
-/// A number that is not negative, in as few bytes as it takes.
+/// A non-negative integer in the minimum number of bytes.
 pub(super) fn integer(value: u64) -> Vec<u8> {
     let bytes = value.to_be_bytes();
     let skip = bytes.iter().take(7).take_while(|b| **b == 0).count();

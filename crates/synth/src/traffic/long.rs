@@ -1,8 +1,9 @@
-//! Connections with many exchanges, each of which is a row of a log.
+//! Connections with many exchanges, each of which results in a row of a log.
 //!
-//! A [`Dialogue`] is a protocol over one transport. [`Dialogue::play`] sends any number of exchanges
-//! through one connection, at any distance in time, and [`Dialogue::rows`] says which values the
-//! logs must then hold, in order: an analysis that loses a row, or writes one twice, differs.
+//! A [`Dialogue`] is a protocol over one transport. [`Dialogue::play`] sends any number of
+//! exchanges through one connection, at any interval, and [`Dialogue::rows`] returns the values
+//! that the logs must then have, in order: this detects an analysis that loses a row or writes one
+//! twice.
 
 mod binary;
 mod ldap;
@@ -21,7 +22,7 @@ use crate::Trace;
 pub enum Dialogue {
     /// DNS queries and responses over UDP.
     Dns,
-    /// The same over TCP.
+    /// DNS queries and responses over TCP.
     DnsTcp,
     /// HTTP requests and responses with bodies.
     Http,
@@ -49,7 +50,7 @@ pub enum Dialogue {
     Radius,
     /// DNP3 requests and responses over UDP.
     Dnp3Udp,
-    /// The same over TCP.
+    /// DNP3 requests and responses over TCP.
     Dnp3,
     /// DCE-RPC calls.
     DceRpc,
@@ -77,7 +78,7 @@ pub struct Rows {
 }
 
 impl Dialogue {
-    /// All of them.
+    /// All dialogues.
     pub const ALL: [Self; 22] = [
         Self::Dns,
         Self::DnsTcp,
@@ -185,7 +186,7 @@ impl Dialogue {
             column,
             values: (0..2 * count).map(|n| value(n / 2)).collect(),
         };
-        // A login is a row, too.
+        // A login also results in a row.
         let after = |login: &str, mut rows: Rows| {
             rows.values.insert(0, login.to_owned());
             rows
@@ -301,7 +302,7 @@ mod tests {
     use gannet_base::Time;
 
     #[test]
-    fn exchanges_come_at_the_distance_asked_for() {
+    fn exchanges_have_the_requested_interval() {
         let ends = ("192.0.2.1:40000".parse().unwrap(), "198.51.100.1:53".parse().unwrap());
         for dialogue in Dialogue::ALL {
             let mut trace = Trace::new(Time::from_secs(1_700_000_000), 1);

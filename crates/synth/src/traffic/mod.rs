@@ -1,9 +1,10 @@
-//! Traffic by the thousand: conversations of a protocol between many hosts, for benchmarks, for
-//! profiles that compilers optimise by, and for counts that are compared from change to change.
+//! Traffic in large numbers: conversations of a protocol between many hosts, for benchmarks, for
+//! the profiles of profile-guided optimization, and for counts that are compared between changes.
 //!
 //! A [`Kind`] is a protocol or a typical behaviour. [`of`] generates a number of its conversations,
-//! which overlap in time. [`mixed`] combines all kinds, in about the shares of an office's uplink.
-//! Names, sizes and addresses vary between conversations and depend only on the seed.
+//! which overlap in time. [`mixed`] combines all kinds, in approximately the proportions of an
+//! office uplink. Names, sizes and addresses vary between conversations and depend only on the
+//! seed.
 
 mod datagrams;
 mod der;
@@ -30,7 +31,7 @@ use crate::Trace;
 pub enum Kind {
     /// Lookups over UDP: addresses, aliases, names that do not exist (RFC 1035).
     Dns,
-    /// One to six requests a connection, bodies of many types, some of them chunked (RFC 9112).
+    /// One to six requests per connection, bodies of many types, some of them chunked (RFC 9112).
     Http,
     /// Handshakes of versions 1.2, with a certificate, and 1.3, with data (RFC 5246, 8446).
     Tls,
@@ -40,11 +41,11 @@ pub enum Kind {
     Ssh,
     /// Logins and downloads over data channels of their own (RFC 959).
     Ftp,
-    /// Questions for the time (RFC 5905).
+    /// Time requests (RFC 5905).
     Ntp,
     /// Leases (RFC 2131).
     Dhcp,
-    /// Questions to agents (RFC 3416).
+    /// Requests to agents (RFC 3416).
     Snmp,
     /// Calls (RFC 3261).
     Sip,
@@ -97,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// How many of a thousand conversations of [`mixed`] are of this kind.
+    /// Number of conversations of this kind per thousand of [`mixed`].
     fn share(self) -> usize {
         match self {
             Self::Dns => 420,
@@ -159,18 +160,18 @@ impl FromStr for Kind {
     }
 }
 
-/// When the traffic begins: seconds since 1970.
+/// Start time of the traffic, in seconds since 1970.
 const START: i64 = 1_700_000_000;
 
 /// Approximate number of concurrent conversations.
-const ABREAST: usize = 32;
+const CONCURRENT: usize = 32;
 
 /// `count` conversations of one kind, some 32 of them concurrent.
 pub fn of(kind: Kind, count: usize, seed: u64) -> Trace {
     overlapping(&vec![kind; count], seed)
 }
 
-/// `count` conversations of all kinds in a network's shares; see [`of`].
+/// `count` conversations of all kinds, in the proportions of an office uplink; see [`of`].
 pub fn mixed(count: usize, seed: u64) -> Trace {
     let total: usize = Kind::ALL.iter().map(|k| k.share()).sum();
     let mut rng = Rng::new(seed ^ 0x006d_6978_6564);
@@ -187,10 +188,10 @@ pub fn mixed(count: usize, seed: u64) -> Trace {
     overlapping(&kinds, seed)
 }
 
-/// Plays every conversation on one of some clocks that run at the same time.
+/// Plays the conversations on several clocks that run concurrently.
 fn overlapping(kinds: &[Kind], seed: u64) -> Trace {
     let start = Time::from_secs(START);
-    let mut lanes: Vec<_> = (0..ABREAST.min(kinds.len()))
+    let mut lanes: Vec<_> = (0..CONCURRENT.min(kinds.len()))
         .map(|i| {
             let mut lane = Trace::new(start, seed ^ (i as u64) << 32);
             lane.wait(Interval::from_micros(i as i64 * 7_919));
@@ -213,7 +214,7 @@ fn overlapping(kinds: &[Kind], seed: u64) -> Trace {
 struct Ends {
     client: IpAddr,
     server: IpAddr,
-    /// A port of the client's own.
+    /// The client's port.
     port: u16,
 }
 
@@ -226,7 +227,7 @@ impl Ends {
             let wide = |net, x, y| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, net, 0, 0, x, y));
             (wide(1, u16::from(a & 63), u16::from(b)), wide(2, u16::from(c), u16::from(d)))
         } else {
-            // 10/8 for the many clients: the networks of documentation are too small for them.
+            // 10/8, as documentation networks are too small for the number of clients.
             let client = Ipv4Addr::new(10, 0, a & 63, b.max(1));
             (client.into(), Ipv4Addr::new(198, 18 | (d & 1), c, d.max(1)).into())
         };

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crafted_keys_collide_without_the_key_alone() {
+    fn crafted_keys_collide_only_without_a_secret_key() {
         let hashes = |hash: &dyn Fn(u64) -> u64| {
             (0..1000).map(hash).collect::<std::collections::HashSet<_>>().len()
         };

@@ -21,7 +21,7 @@ use nix::sys::time::TimeValLike;
 
 use super::stages;
 
-/// The cpu_time of another program, next to gannet's cpu_time of the same work.
+/// The cost of another program, next to gannet's cost of the same work.
 #[derive(Clone, Debug)]
 pub(super) struct OtherProgram {
     pub(super) trace: String,
@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn suffixes_tell_of_compression() {
+    fn suffixes_name_the_compression() {
         assert_eq!(compression("day.pcap.zst"), Some("zstd"));
         assert_eq!(compression("day.pcap"), None);
     }
 
     #[test]
-    fn a_process_costs_time() {
+    fn child_processes_have_cpu_time() {
         let mut busy = Command::new("sh");
         busy.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
         assert!(cpu_time(&mut busy).unwrap() > Some(Duration::ZERO));

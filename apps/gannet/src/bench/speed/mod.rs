@@ -63,10 +63,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return wrong(format!("{}: no such trace", trace.display()));
     }
     let traffic = traffic::Traffic::make(args.size.max(1) * 1000)?;
-    let wanted =
+    let is_selected =
         |name: &str| args.only.is_empty() || args.only.iter().any(|o| name.contains(o.as_str()));
     let mut stages = stages::all(&traffic, &args.traces);
-    stages.retain(|stage| wanted(&stage.name()));
+    stages.retain(|stage| is_selected(&stage.name()));
     if stages.is_empty() {
         let names = args.only.join("' or '");
         return wrong(format!("--only: no stage has '{names}' in its name"));

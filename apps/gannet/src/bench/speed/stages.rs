@@ -73,8 +73,9 @@ pub(super) fn all<'a>(traffic: &'a Traffic, traces: &'a [PathBuf]) -> Vec<Stage<
         all.push(Stage::new("filtering", text, move || filter(&traffic.mixed, text)));
     }
     for (kind, path) in &traffic.kinds {
-        let of = ["scan", "bulk", "ping"];
-        let group = if of.contains(&kind.name()) { "connections" } else { "protocol" };
+        let connection_kinds = ["scan", "bulk", "ping"];
+        let group =
+            if connection_kinds.contains(&kind.name()) { "connections" } else { "protocol" };
         let logs = logs.clone();
         all.push(Stage::new(group, kind.name(), move || analyze(path, &logs, Format::Tsv)));
     }
@@ -192,7 +193,7 @@ fn buffered(path: &Path) -> anyhow::Result<Work> {
     read(Reader::from_read(Box::new(File::open(path)?), path)?)
 }
 
-/// Reads analyze_with a pipe, as from tcpdump. The cost of writing into it is included.
+/// Reads through a pipe, as from tcpdump. The cost of writing into it is included.
 fn streamed(path: &Path) -> anyhow::Result<Work> {
     let (output, mut input) = std::io::pipe()?;
     let mut file = File::open(path)?;

@@ -174,9 +174,20 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match tokio::time::timeout(time, work).await {
-        Ok(done) => done.map_err(io::Error::other),
+        Ok(done) => done.map_err(|error| io::Error::other(plain(&error.into().to_string()))),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
+}
+
+/// The words of the client's errors without those of its retries.
+fn plain(words: &str) -> String {
+    const INNER: [&str; 4] = [
+        "Connection error: ",
+        "all retries failed: ",
+        "Retry exceeded deadline. Source: ",
+        "IO Error: ",
+    ];
+    INNER.iter().fold(words.to_owned(), |words, inner| words.replace(inner, ""))
 }
 
 fn record(row: &Row) -> Record {
@@ -238,6 +249,17 @@ mod tests {
     use super::super::SpoolOptions;
     use super::super::Target;
     use super::*;
+
+    #[test]
+    fn a_broker_that_refuses_is_named_in_plain_words() {
+        let words = plain(
+            "Connection error: all retries failed: Retry exceeded deadline. Source: error connecting to broker \
+             \"127.0.0.1:9092\": IO Error: Connection refused (os error 111)",
+        );
+        let expected =
+            "error connecting to broker \"127.0.0.1:9092\": Connection refused (os error 111)";
+        assert_eq!(words, expected);
+    }
 
     #[test]
     fn keys_have_the_hash_of_kafkas_clients() {
@@ -336,17 +358,17 @@ mod tests {
         partitions.iter().map(|partition| kafka.runtime.block_on(read(partition))).collect()
     }
 
-    /// Rows, while the broker is killed and started again, twice: `GANNET_KAFKA_ROWS` says how many, `GANNET_KAFKA_AWAY`
-    /// for how many seconds it is away.
+    /// Sends rows while the broker is killed and started again, twice. `GANNET_KAFKA_ROWS` sets the number of rows,
+    /// `GANNET_KAFKA_AWAY` the seconds until the broker starts again.
     #[test]
     fn no_row_is_missing_when_the_broker_starts_again() {
         let Some(mut broker) = Broker::prepare() else {
             eprintln!("skipped: $GANNET_KAFKA names no folder with the jars of Kafka");
             return;
         };
-        let asked = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-        let count = asked("GANNET_KAFKA_ROWS").unwrap_or(100_000_usize);
-        let away = Duration::from_secs(asked("GANNET_KAFKA_AWAY").unwrap_or(2) as u64);
+        let number_of = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+        let count = number_of("GANNET_KAFKA_ROWS").unwrap_or(100_000_usize);
+        let away = Duration::from_secs(number_of("GANNET_KAFKA_AWAY").unwrap_or(2) as u64);
         let options = KafkaOptions {
             brokers: format!("127.0.0.1:{}", broker.port),
             topic: "zeek.{log}".into(),
@@ -373,7 +395,7 @@ mod tests {
                 broker.start();
             }
         }
-        // One that no broker takes.
+        // A row that exceeds the maximum length of the broker.
         let long = "x".repeat(2 << 20).into_bytes();
         let noise: Vec<u8> =
             long.iter().zip(0_u32..).map(|(_, n)| murmur2(&n.to_le_bytes()) as u8).collect();
@@ -389,7 +411,7 @@ mod tests {
 
         let mut kafka = Kafka::connect(&options).unwrap();
         let mut seen = vec![0_u32; count];
-        let mut places: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        let mut partitions_of_keys: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for log in &logs {
             for (partition, records) in records(&mut kafka, log).into_iter().enumerate() {
                 for record in records {
@@ -399,7 +421,7 @@ mod tests {
                     assert_eq!(record.headers["log"], log.as_bytes());
                     assert_eq!(record.key.is_none(), **log == *"weird");
                     if let Some(key) = record.key {
-                        assert_eq!(*places.entry(key).or_insert(partition), partition);
+                        assert_eq!(*partitions_of_keys.entry(key).or_insert(partition), partition);
                     }
                 }
             }
@@ -408,6 +430,6 @@ mod tests {
         let twice = seen.iter().filter(|times| **times > 1).count();
         eprintln!("{count} rows sent in spite of two restarts, {missing} missing, {twice} twice");
         assert_eq!(missing, 0);
-        assert!(places.values().collect::<std::collections::BTreeSet<_>>().len() > 1);
+        assert!(partitions_of_keys.values().collect::<std::collections::BTreeSet<_>>().len() > 1);
     }
 }

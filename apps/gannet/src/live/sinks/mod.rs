@@ -157,7 +157,7 @@ pub(crate) struct SinkCounts {
 /// Options of the spool, which stores rows while a target is unavailable.
 #[derive(Clone, Debug)]
 pub(crate) struct SpoolOptions {
-    /// The folder, in which each sink has a folder of its shared.
+    /// The folder, in which each sink has a folder of its own.
     pub(crate) folder: PathBuf,
     /// Maximum number of bytes of each sink.
     pub(crate) limit: u64,
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_wait_for_a_target_that_is_away() {
+    fn rows_wait_for_an_unavailable_target() {
         let address = free_address();
         let target = format!("tcp://{address}").parse().unwrap();
         let (sink, thread) = Sink::start(target, None).unwrap();
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spool_takes_what_the_queue_cannot_and_outlives_the_process() {
+    fn a_spool_stores_rows_beyond_the_queue_and_after_the_process() {
         let folder = std::env::temp_dir().join(format!("gannet-sinks-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let options = SpoolOptions { folder: folder.clone(), limit: 1 << 30 };

@@ -49,16 +49,16 @@ pub(crate) struct State {
 impl State {
     /// Removes and returns the oldest rows, about `bytes` of them.
     pub(crate) fn take(&mut self, bytes: usize) -> Vec<Row> {
-        let mut taken = Vec::new();
+        let mut rows = Vec::new();
         let mut sum = 0;
         while sum < bytes
             && let Some(row) = self.rows.pop_front()
         {
             sum += row.len();
-            taken.push(row);
+            rows.push(row);
         }
         self.bytes -= sum;
-        taken
+        rows
     }
 
     /// Returns rows of [`take`](Self::take) to the front of the queue.
@@ -122,11 +122,11 @@ mod tests {
     fn a_full_queue_drops_the_newest_rows() {
         let queue = Queue::new(10);
         (0..4).for_each(|n| queue.push(row(&[n; 4])));
-        let taken = queue.lock().take(100);
-        assert_eq!(taken.iter().map(|row| row.line[0]).collect::<Vec<_>>(), [0, 1]);
+        let rows = queue.lock().take(100);
+        assert_eq!(rows.iter().map(|row| row.line[0]).collect::<Vec<_>>(), [0, 1]);
         let counts = |state: &State| (state.rows.len(), state.bytes, state.dropped);
         assert_eq!(counts(&queue.lock()), (0, 0, 2));
-        queue.lock().put_back(taken);
+        queue.lock().put_back(rows);
         assert_eq!(counts(&queue.lock()), (2, 8, 2));
     }
 }

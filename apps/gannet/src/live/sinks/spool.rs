@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_outlive_the_process() {
+    fn rows_are_kept_after_the_process() {
         let folder = Folder::new("left");
         let mut spool = Spool::open(&folder.0, 1 << 30).unwrap();
         assert_eq!(spool.append(&rows(2..5)).unwrap(), 0);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_come_while_others_are_sent_stay() {
+    fn rows_appended_during_sending_are_kept() {
         let folder = Folder::new("more");
         let mut spool = Spool::open(&folder.0, 1 << 30).unwrap();
         spool.append(&rows(0..2)).unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_cut_gives_its_whole_rows() {
+    fn a_truncated_segment_has_its_complete_rows() {
         let all = rows(0..3);
         let bytes = encode(&all);
         let ends: Vec<usize> = (1..=3).map(|n| encode(&all[..n]).len()).collect();

@@ -1,4 +1,4 @@
-//! Answers to requests about a document.
+//! Handlers of requests about a document.
 
 use gannet_script::ids::FileId;
 use gannet_script::program::Target;
@@ -15,12 +15,12 @@ use super::Document;
 use super::convert;
 use super::rename;
 
-/// Answers a request.
-type Answer = fn(&Document, &Value) -> Value;
+/// Handles a request, and returns its result.
+type Handler = fn(&Document, &Value) -> Value;
 
-/// What answers requests of this method.
-pub(super) fn find(method: &str) -> Option<Answer> {
-    let answer: Answer = match method {
+/// The handler of a request method, `None` for an unknown method.
+pub(super) fn handler(method: &str) -> Option<Handler> {
+    let handler: Handler = match method {
         "textDocument/hover" => hover,
         "textDocument/definition" => definition,
         "textDocument/references" => references,
@@ -30,15 +30,15 @@ pub(super) fn find(method: &str) -> Option<Answer> {
         "textDocument/formatting" => formatting,
         _ => return None,
     };
-    Some(answer)
+    Some(handler)
 }
 
 pub(super) fn file_of(document: &Document, session: &Session) -> Option<FileId> {
-    query::file(&session.program, |found| convert::is(&document.path, found))
+    query::file(&session.program, |found| convert::is_same_file(&document.path, found))
 }
 
-/// The name at the position of a request and its meaning, in the newest text.
-pub(super) fn at<'a>(
+/// The target of the name at the position of a request, and the span of the name.
+pub(super) fn target_at<'a>(
     document: &'a Document,
     params: &Value,
 ) -> Option<(&'a Session, Target, Span)> {
@@ -49,7 +49,7 @@ pub(super) fn at<'a>(
 }
 
 fn hover(document: &Document, params: &Value) -> Value {
-    let Some((session, target, span)) = at(document, params) else { return Value::Null };
+    let Some((session, target, span)) = target_at(document, params) else { return Value::Null };
     let Some((text, documentation)) = query::hover(&session.program, target) else {
         return Value::Null;
     };
@@ -63,20 +63,20 @@ fn hover(document: &Document, params: &Value) -> Value {
 }
 
 fn definition(document: &Document, params: &Value) -> Value {
-    let Some((session, target, _)) = at(document, params) else { return Value::Null };
+    let Some((session, target, _)) = target_at(document, params) else { return Value::Null };
     query::definition(&session.program, target)
         .and_then(|span| convert::location(session, span))
         .unwrap_or(Value::Null)
 }
 
 fn references(document: &Document, params: &Value) -> Value {
-    let Some((session, target, _)) = at(document, params) else { return Value::Null };
+    let Some((session, target, _)) = target_at(document, params) else { return Value::Null };
     let spans = query::references(&session.program, target);
     spans.into_iter().filter_map(|span| convert::location(session, span)).collect()
 }
 
 fn prepare_rename(document: &Document, params: &Value) -> Value {
-    let Ok(found) = rename::find(document, params) else { return Value::Null };
+    let Ok(found) = rename::find_target(document, params) else { return Value::Null };
     json!({ "range": found.range, "placeholder": found.name })
 }
 
@@ -87,7 +87,7 @@ fn completion(document: &Document, params: &Value) -> Value {
         query::complete(&session.program, file, document.text.as_bytes(), offset)
     };
     let mut items = document.session.as_ref().map(complete).unwrap_or_default();
-    // Behind a syntax error nothing is known: the last complete text knew more.
+    // Names after a syntax error are unknown: the latest session without one adds its names.
     if document.session.as_ref().is_none_or(|session| session.end.is_err())
         && let Some(session) = &document.complete
     {

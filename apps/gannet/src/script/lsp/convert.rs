@@ -1,4 +1,4 @@
-//! Paths, positions and findings in the terms of the protocol.
+//! Converts paths, positions and findings to and from those of the Language Server Protocol.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,8 @@ use gannet_script::tools::session::Session;
 use serde_json::Value;
 use serde_json::json;
 
-/// The path that a `file:` URI names, canonical where the file exists. A document that has no file yet has its `untitled:` URI.
+/// The path that a `file:` URI names, canonical where the file exists. For a document without a
+/// file, its `untitled:` URI.
 pub(super) fn path(uri: &str) -> Option<PathBuf> {
     if uri.starts_with("untitled:") {
         return Some(PathBuf::from(uri));
@@ -46,12 +47,12 @@ pub(super) fn uri(path: &str) -> String {
     uri
 }
 
-/// Whether a path as it was found is this one.
-pub(super) fn is(path: &Path, found: &str) -> bool {
+/// Whether `found`, a path as a session stores it, names the same file as the canonical `path`.
+pub(super) fn is_same_file(path: &Path, found: &str) -> bool {
     Path::new(found) == path || fs::canonicalize(found).is_ok_and(|found| found == path)
 }
 
-/// The position of an offset: line and UTF-16 units, both from 0 on.
+/// The position of an offset: the line and the UTF-16 code units before it in the line, both counted from 0.
 pub(super) fn position(text: &[u8], offset: usize) -> Value {
     let before = text.get(..offset).unwrap_or(text);
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -60,7 +61,7 @@ pub(super) fn position(text: &[u8], offset: usize) -> Value {
     json!({ "line": line, "character": character })
 }
 
-/// The offset of a position; the end of the line or text where it is behind that.
+/// The offset of a position; at most the end of its line or of the text.
 pub(super) fn offset(text: &str, position: &Value) -> usize {
     let line = usize::try_from(position["line"].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
     let character =
@@ -82,7 +83,7 @@ pub(super) fn offset(text: &str, position: &Value) -> usize {
     text.len()
 }
 
-/// Applies a change of a document: a text for a range, or for all.
+/// Applies a change: a new text for a range, or for the whole document.
 pub(super) fn apply(text: &mut String, change: &Value) {
     let new = change["text"].as_str().unwrap_or_default();
     match change.get("range") {
@@ -106,19 +107,19 @@ pub(super) fn range(session: &Session, span: Span) -> Value {
     })
 }
 
-/// The place of a span.
+/// The location of a span: a URI and a range.
 pub(super) fn location(session: &Session, span: Span) -> Option<Value> {
     let file = session.program.sources.files.find(span.file)?;
     Some(json!({ "uri": uri(&file.path), "range": range(session, span) }))
 }
 
-/// Findings by the URI of their file; the document's own file is always there.
+/// Diagnostics by the URI of their file; the document's own file always has an entry.
 pub(super) fn findings(session: &Session, own: &str, path: &Path) -> HashMap<String, Vec<Value>> {
     let mut files: HashMap<String, Vec<Value>> = HashMap::from([(own.to_owned(), Vec::new())]);
     for finding in &session.findings {
         let file = finding.file().and_then(|file| session.program.sources.files.find(file));
         let uri = match file {
-            Some(file) if !is(path, &file.path) => uri(&file.path),
+            Some(file) if !is_same_file(path, &file.path) => uri(&file.path),
             _ => own.to_owned(),
         };
         files.entry(uri).or_default().push(diagnostic(session, finding));

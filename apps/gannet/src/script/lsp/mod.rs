@@ -1,7 +1,7 @@
 //! `gannet script lsp`: a language server over standard input and output.
 //!
-//! A thread reads messages (`wire`); the server takes all that wait before it reads changed scripts again, so that fast typing causes one check.
-//! Positions and paths are converted in `convert`; `gannet_script::tools::query` answers the questions.
+//! A thread reads messages (`wire`). The server handles all queued messages before it checks changed documents, so that
+//! fast typing causes one check. `convert` converts positions and paths; `gannet_script::tools::query` looks up names.
 
 mod answers;
 mod convert;
@@ -25,8 +25,8 @@ use crate::outcome::Outcome;
 
 /// Serve editors: a language server over standard input and output
 ///
-/// Diagnostics while typing, hover with types and documentation, definitions, references, new
-/// names, completion, outline and formatting. Scripts are read in the sandbox and never run.
+/// Diagnostics while typing, hover with types and documentation, definitions, references,
+/// renaming, completion, outline and formatting. Scripts are read in the sandbox and never run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -51,17 +51,17 @@ struct Document {
     path: PathBuf,
     text: String,
     version: Value,
-    /// Whether it changed since it was read.
+    /// Whether the text changed since the last check.
     is_dirty: bool,
     session: Option<Session>,
-    /// The last one that was read to its end.
+    /// The latest session before `session` that has no syntax error.
     complete: Option<Session>,
     /// Files about which findings were published.
     published: HashSet<String>,
 }
 
-/// The code of a request that is understood and refused.
-const REFUSED: i32 = -32803;
+/// `RequestFailed` of the protocol: the request is valid, but cannot be fulfilled.
+const REQUEST_FAILED: i32 = -32803;
 
 struct Server {
     settings: Settings,
@@ -82,28 +82,28 @@ impl Server {
                 if message["method"] == "exit" {
                     return u8::from(!self.is_shut_down);
                 }
-                self.message(&message);
+                self.handle_message(&message);
                 next = messages.try_recv().ok();
             }
             self.check_changed();
         }
-        // A client that goes away without `exit` has no use for an error.
+        // A client that closes the connection without `exit` does not read the exit code.
         0
     }
 
-    fn message(&mut self, message: &Value) {
+    fn handle_message(&mut self, message: &Value) {
         let params = &message["params"];
         let method = message["method"].as_str().unwrap_or_default();
         let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
-            return self.notification(method, params);
+            return self.handle_notification(method, params);
         };
         if method.is_empty() {
-            // A response: the server sends no requests.
+            // A response, which no request of the server expects.
             return;
         }
-        // Answers are about the newest text.
+        // Results refer to the latest text.
         self.check_changed();
-        let response = match self.request(method, params) {
+        let response = match self.handle_request(method, params) {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err((code, message)) => {
                 json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
@@ -112,7 +112,7 @@ impl Server {
         wire::write(&response);
     }
 
-    fn notification(&mut self, method: &str, params: &Value) {
+    fn handle_notification(&mut self, method: &str, params: &Value) {
         let uri = params["textDocument"]["uri"].as_str().unwrap_or_default().to_owned();
         match method {
             "textDocument/didOpen" => {
@@ -138,7 +138,7 @@ impl Server {
                 document.is_dirty = true;
             }
             "textDocument/didSave" => {
-                // Others may load it.
+                // Other documents may load the saved file.
                 for document in self.documents.values_mut() {
                     document.is_dirty = true;
                 }
@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> Result<Value, (i32, String)> {
+    fn handle_request(&mut self, method: &str, params: &Value) -> Result<Value, (i32, String)> {
         match method {
             "initialize" => {
                 self.configure(&params["initializationOptions"]);
@@ -167,18 +167,21 @@ impl Server {
             "textDocument/rename" => {
                 let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
                 rename::rename(&self.settings, &self.documents, uri, params)
-                    .map_err(|message| (REFUSED, message))
+                    .map_err(|message| (REQUEST_FAILED, message))
             }
             _ => {
-                let known = answers::find(method);
-                let answer = known.ok_or_else(|| (-32601, format!("no method {method}")))?;
+                let handler = answers::handler(method)
+                    .ok_or_else(|| (-32601, format!("no method {method}")))?;
                 let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
-                Ok(self.documents.get(uri).map_or(Value::Null, |document| answer(document, params)))
+                Ok(self
+                    .documents
+                    .get(uri)
+                    .map_or(Value::Null, |document| handler(document, params)))
             }
         }
     }
 
-    /// Options of the client: `bare`, `zeekScripts`, `warnings` (none, default, all).
+    /// Applies the options of the client: `bare`, `zeekScripts`, `warnings` (none, default, all).
     fn configure(&mut self, options: &Value) {
         if let Some(bare) = options["bare"].as_bool() {
             self.settings.bare = bare;
@@ -193,7 +196,7 @@ impl Server {
         }
     }
 
-    /// Reads documents that changed and publishes what was found.
+    /// Checks changed documents and publishes their diagnostics.
     fn check_changed(&mut self) {
         let changed: Vec<String> = self
             .documents

@@ -1,4 +1,4 @@
-//! Messages: JSON behind a header with its length.
+//! Messages of the protocol: JSON after a header with its length.
 
 use std::io;
 use std::io::BufRead;
@@ -8,8 +8,8 @@ use std::sync::mpsc::Sender;
 
 use serde_json::Value;
 
-/// The longest message that is read.
-const LONGEST: usize = 64 << 20;
+/// Maximum length of a message, in bytes.
+const MAX_MESSAGE: usize = 64 << 20;
 
 /// Reads messages from standard input until its end.
 pub(super) fn read_all(to: &Sender<Value>) {
@@ -21,7 +21,8 @@ pub(super) fn read_all(to: &Sender<Value>) {
     }
 }
 
-/// The next message; messages that are not JSON are skipped, `None` is the end.
+/// Reads the next message, and skips messages that are not JSON. `None` at the end of the input, or if a header has no
+/// valid length.
 fn read(input: &mut impl BufRead) -> Option<Value> {
     loop {
         let mut length = None;
@@ -40,7 +41,7 @@ fn read(input: &mut impl BufRead) -> Option<Value> {
                 length = value.trim().parse().ok();
             }
         }
-        let length = length.filter(|length| *length <= LONGEST)?;
+        let length = length.filter(|length| *length <= MAX_MESSAGE)?;
         let mut body = Vec::new();
         if input.take(length as u64).read_to_end(&mut body).ok()? < length {
             return None;
@@ -55,7 +56,7 @@ fn read(input: &mut impl BufRead) -> Option<Value> {
 pub(super) fn write(message: &Value) {
     let body = message.to_string();
     let mut out = io::stdout().lock();
-    // A client that went away needs no answer.
+    // A write error is ignored: the client has closed the connection.
     let _ = write!(out, "Content-Length: {}\r\n\r\n{body}", body.len()).and_then(|()| out.flush());
 }
 

@@ -2,23 +2,23 @@
 
 use super::{Block, BlockState, FREE, WINDOW, tag_of};
 
-/// A new block while it is filled. What it notes is kept here meanwhile, and single tags are read, as a load of sixteen
-/// would stall on those just written.
+/// A new block while it is filled. Its state is kept here meanwhile, and tags are read one by one,
+/// as a load of sixteen would stall on the tags just written.
 pub(crate) struct Filling<T, const HOMES: usize> {
     block: Block<T, HOMES>,
-    room: u8,
-    /// The lane behind the last entry.
+    capacity: u8,
+    /// The lane after the last entry.
     next: usize,
     len: u8,
 }
 
 impl<T, const HOMES: usize> Filling<T, HOMES> {
     /// [`Block::new`].
-    pub(crate) fn new(depth: u8, room: usize) -> Self {
-        Filling { block: Block::new(depth, room), room: room as u8, next: 0, len: 0 }
+    pub(crate) fn new(depth: u8, capacity: usize) -> Self {
+        Filling { block: Block::new(depth, capacity), capacity: capacity as u8, next: 0, len: 0 }
     }
 
-    /// Adds an entry; returns it if there is no cell for it, or no lane without moving others.
+    /// Adds an entry; returns it if no cell is free, or no lane without moving other entries.
     #[inline]
     pub(crate) fn add(&mut self, hash: u64, entry: T) -> Result<(), T> {
         let home = self.block.home(hash);
@@ -29,12 +29,12 @@ impl<T, const HOMES: usize> Filling<T, HOMES> {
             let Some(free) = window.clone().find(|at| tags[*at] == FREE) else { return Err(entry) };
             at = free;
         }
-        if self.len >= self.room {
+        if self.len >= self.capacity {
             return Err(entry);
         }
         self.next = at + 1;
-        // SAFETY: `len` is below `room`. No lane names this cell yet, so it is not initialised; the one that does from now
-        // on was free.
+        // SAFETY: `len` is below `capacity`. No lane has the number of this cell yet, so it is not
+        // initialised; the lane that gets it was free.
         unsafe { self.block.cell(self.len).write(entry) };
         self.block.set_number(at, self.len);
         self.block.set_tag(at, tag_of(hash));
@@ -42,9 +42,9 @@ impl<T, const HOMES: usize> Filling<T, HOMES> {
         Ok(())
     }
 
-    /// The block.
+    /// The filled block.
     pub(crate) fn finish(mut self) -> Block<T, HOMES> {
-        self.block.set_notes(BlockState::of(self.len, self.room));
+        self.block.set_state(BlockState::of(self.len, self.capacity));
         self.block
     }
 }

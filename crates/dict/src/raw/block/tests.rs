@@ -8,13 +8,13 @@ const ENTRIES_MAX: usize = Block::<u64>::ENTRIES_MAX;
 
 type Block<T> = super::Block<T, HOMES>;
 
-/// A hash with this home, and a tag that 250 numbers tell from others.
+/// A hash with this home, and with a tag that differs for 250 consecutive numbers.
 fn hash(home: usize, tag: u64) -> u64 {
     (home as u64) << (u64::BITS - HOMES.ilog2()) | tag << 32
 }
 
-fn with(room: usize, counts: &[(usize, u64)]) -> Block<Box<u64>> {
-    let mut block = Block::new(0, room);
+fn with(capacity: usize, counts: &[(usize, u64)]) -> Block<Box<u64>> {
+    let mut block = Block::new(0, capacity);
     for (home, count) in counts {
         for tag in 0..*count {
             let hash = hash(*home, tag);
@@ -25,18 +25,20 @@ fn with(room: usize, counts: &[(usize, u64)]) -> Block<Box<u64>> {
     block
 }
 
-/// Checks the rule on which unsafe code leans, and that entries are in the windows of their homes.
+/// Checks the invariant on which unsafe code depends, and that entries are in the windows of their
+/// homes.
 fn check_rules(block: &Block<Box<u64>>) {
-    let mut numbers: Vec<u8> = block.spots().map(|at| block.number(at.0 as usize)).collect();
+    let mut numbers: Vec<u8> =
+        block.filled_lane_indexes().map(|at| block.number(at.0 as usize)).collect();
     numbers.sort_unstable();
     let count = numbers.len();
     numbers.dedup();
     assert_eq!((numbers.len(), block.len()), (count, count));
-    assert!(numbers.iter().all(|number| usize::from(*number) < block.room()));
+    assert!(numbers.iter().all(|number| usize::from(*number) < block.capacity()));
     assert!(block.distances(|v| **v).all(|far| far < WINDOW));
 }
 
-/// Finds as many entries of this home, and not the next one.
+/// Checks that `count` entries of this home are found, and not one more.
 fn check(block: &Block<Box<u64>>, home: usize, count: u64) {
     check_rules(block);
     for tag in 0..count {
@@ -49,8 +51,8 @@ fn check(block: &Block<Box<u64>>, home: usize, count: u64) {
 
 fn take(block: &mut Block<Box<u64>>, home: usize, tag: u64) -> Option<(u64, usize)> {
     let hash = hash(home, tag);
-    let (_, spot) = block.find(hash, &mut |v| **v == hash)?;
-    block.take(spot).map(|(v, left)| (*v, left))
+    let (_, lane) = block.find(hash, &mut |v| **v == hash)?;
+    block.take(lane).map(|(v, left)| (*v, left))
 }
 
 fn insert(block: &mut Block<Box<u64>>, home: usize, tag: u64) -> bool {
@@ -60,7 +62,8 @@ fn insert(block: &mut Block<Box<u64>>, home: usize, tag: u64) -> bool {
 
 #[test]
 fn others_make_room_for_an_entry_whose_window_is_full() {
-    // Lanes 3 to 18 are filled; those of home 12 may move behind them, and so let those of home 9 move.
+    // Lanes 3 to 18 are filled; those of home 12 may move after them, which lets those of home 9
+    // move.
     let mut block = with(100, &[(3, 10), (9, 3), (12, 3)]);
     assert_eq!(block.len(), 16);
     for tag in 0..6 {
@@ -77,12 +80,13 @@ fn others_make_room_for_an_entry_whose_window_is_full() {
 #[test]
 fn room_is_made_from_the_front_where_the_end_is_full() {
     let last = HOMES - 1;
-    // Three homes fill the lanes from 11 in front of the last home on; then one in front of others is freed.
+    // Three homes fill the lanes from the eleventh before the last home on; then a lane before them
+    // is freed.
     let mut block = with(100, &[(last - 11, 10), (last - 7, 9), (last, 1)]);
-    let (_, spot) =
+    let (_, lane) =
         block.find(hash(last - 11, 2), &mut |v| **v == hash(last - 11, 2)).expect("there");
-    assert_eq!(spot, Spot(last as u32 - 9));
-    assert!(block.take(spot).is_some());
+    assert_eq!(lane, LaneIndex(last as u32 - 9));
+    assert!(block.take(lane).is_some());
     assert!(insert(&mut block, last, 1));
     assert_eq!(block.iter().count(), 20);
     check(&block, last - 7, 9);
@@ -97,11 +101,11 @@ fn a_window_holds_sixteen_of_one_home_and_a_free_lane_can_be_filled_again() {
     let mut block = with(20, &[(7, WINDOW as u64)]);
     assert!(!insert(&mut block, 7, 99));
     let gone = hash(7, 3);
-    let (_, spot) = block.find(gone, &mut |v| **v == gone).expect("there");
-    assert_eq!(block.take(spot).map(|(v, left)| (*v, left)), Some((gone, WINDOW - 1)));
-    assert_eq!((block.take(spot), block.get(spot), block.len()), (None, None, WINDOW - 1));
+    let (_, lane) = block.find(gone, &mut |v| **v == gone).expect("there");
+    assert_eq!(block.take(lane).map(|(v, left)| (*v, left)), Some((gone, WINDOW - 1)));
+    assert_eq!((block.take(lane), block.get(lane), block.len()), (None, None, WINDOW - 1));
     assert!(insert(&mut block, 7, 99));
-    assert_eq!(block.get(spot).map(|v| **v), Some(hash(7, 99)));
+    assert_eq!(block.get(lane).map(|v| **v), Some(hash(7, 99)));
     check_rules(&block);
 }
 
@@ -142,15 +146,15 @@ fn entries_move_to_the_first_cells_when_the_room_changes() {
         assert!(take(&mut block, 30, tag).is_some());
     }
     assert!(take(&mut block, 0, 9).is_some());
-    block.set_room(21);
-    assert_eq!((block.len(), block.room()), (21, 21));
+    block.set_capacity(21);
+    assert_eq!((block.len(), block.capacity()), (21, 21));
     check(&block, 0, 9);
     check(&block, 60, 5);
     for tag in (1..15).step_by(2) {
         assert!(block.find(hash(30, tag), &mut |v| **v == hash(30, tag)).is_some());
     }
     assert!(!insert(&mut block, 90, 0));
-    block.set_room(40);
+    block.set_capacity(40);
     assert!((0..19).all(|home| insert(&mut block, 100 + home, 0)));
     assert!(!insert(&mut block, 90, 0));
     check_rules(&block);
@@ -158,22 +162,22 @@ fn entries_move_to_the_first_cells_when_the_room_changes() {
 }
 
 #[test]
-#[should_panic(expected = "room >=")]
+#[should_panic(expected = "capacity >=")]
 fn filled_cells_do_not_go() {
-    with(20, &[(0, 10)]).set_room(9);
+    with(20, &[(0, 10)]).set_capacity(9);
 }
 
 #[test]
 fn tags_behind_the_lanes_are_no_lanes() {
     let mut block = with(20, &[(HOMES - 1, 9)]);
-    let behind = Spot(LANES as u32);
+    let behind = LaneIndex(LANES as u32);
     assert!(block.get(behind).is_none() && block.take(behind).is_none());
     // Every tag of a hash, in the last window.
     for tag in 0..=255 {
         let hash = hash(HOMES - 1, tag) | 1;
         assert!(block.find(hash, &mut |v| **v == hash).is_none());
     }
-    block.get_mut(Spot(HOMES as u32)).into_iter().for_each(|v| **v += 1);
+    block.get_mut(LaneIndex(HOMES as u32)).into_iter().for_each(|v| **v += 1);
 }
 
 #[test]
@@ -188,16 +192,16 @@ fn a_filling_makes_the_block_that_insertion_makes() {
             assert!(insert(&mut block, home, tag));
         }
     }
-    // There is no cell for it; and in another one no lane.
+    // No cell is free in this block, and no lane in another one.
     assert!(filling.add(hash(100, 0), Box::new(0)).is_err());
     let mut other = Filling::<_, HOMES>::new(0, 40);
     assert!((0..16).all(|tag| other.add(hash(7, tag), Box::new(0)).is_ok()));
     assert!(other.add(hash(7, 16), Box::new(0)).is_err());
-    // One that comes out of order, and then one dropped while it is filled.
+    // An entry out of order, and a `Filling` that is dropped before it is finished.
     assert!(other.add(hash(2, 0), Box::new(0)).is_ok());
     drop(other);
     let mut filled = filling.finish();
-    assert_eq!((filled.room(), filled.len()), (43, 43));
+    assert_eq!((filled.capacity(), filled.len()), (43, 43));
     assert_eq!(filled.tags(), block.tags());
     counts.iter().for_each(|(home, count)| check(&filled, *home, *count));
     let before: Vec<u64> = filled.iter().map(|v| **v).collect();
@@ -215,10 +219,11 @@ fn a_block_with_half_the_homes_takes_entries_by_half_their_lanes() {
     let find = |half: &Half, hash: u64| half.find(hash, &mut |v| **v == hash).is_some();
     let all =
         || counts.iter().flat_map(|(home, count)| (0..*count).map(move |tag| hash(*home, tag)));
-    for room in [36, 60] {
-        let (mut wider, mut half) = (with(40, counts), Half::new(0, room));
+    for capacity in [36, 60] {
+        let (mut wider, mut half) = (with(40, counts), Half::new(0, capacity));
         half.absorb_wider(&mut wider);
-        // The lanes of 16 entries of one home are too few by one: that entry stays, and is inserted by its hash.
+        // For 16 entries of one home there is one lane too few: that entry stays and is inserted by
+        // its hash.
         assert_eq!((half.len(), wider.len()), (35, 1));
         let in_half = all().filter(|hash| find(&half, *hash)).count();
         let left = all().filter(|hash| wider.find(*hash, &mut |v| **v == *hash).is_some()).count();
@@ -247,16 +252,16 @@ fn entries_of_no_size_or_much_alignment_fit() {
     let (mut none, mut wide) = (Block::<()>::new(0, 30), Block::<Wide>::new(0, 10));
     for home in 0..30 {
         assert!(none.insert(home << 59, (), |()| 0).is_ok());
-        if wide.len() == wide.room() {
-            wide.set_room(wide.room() + 10);
+        if wide.len() == wide.capacity() {
+            wide.set_capacity(wide.capacity() + 10);
         }
         let entry = Wide(home as u8);
         assert!(wide.insert(home << 59, entry, |v| u64::from(v.0) << 59).is_ok());
     }
     assert_eq!((none.len(), wide.len()), (30, 30));
     assert!(none.insert(0, (), |()| 0).is_err());
-    let spot = none.spots().next().expect("there");
-    assert_eq!((none.take(spot), none.insert(0, (), |()| 0)), (Some(((), 29)), Ok(())));
+    let lane = none.filled_lane_indexes().next().expect("there");
+    assert_eq!((none.take(lane), none.insert(0, (), |()| 0)), (Some(((), 29)), Ok(())));
     assert_eq!(wide.find(7 << 59, &mut |v| v.0 == 7).map(|(v, _)| v), Some(&Wide(7)));
     assert!(wide.iter().all(|v| core::ptr::from_ref(v).addr() % 64 == 0));
 }

@@ -22,14 +22,14 @@ pub(super) const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_alig
 pub(super) const VIEWS: MemFlagsData =
     MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
 
-/// Data that code reads besides packets. Boxed, because it must not move while the code exists.
-/// Code for one packet, code for batches and all tests of a set share it.
+/// Data other than packets that the code reads. Boxed, because it must not move while the code
+/// exists. Code for one packet, code for batches and all tests of a set share it.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     bytes: Vec<Box<[u8]>>,
     words: Vec<Box<[u32]>>,
     longs: Vec<Box<[u64]>>,
-    /// By set, and the maximum that is looked up.
+    /// Tables by set and maximum value to look up.
     known: HashMap<(usize, u32), TableLayout>,
 }
 
@@ -42,32 +42,32 @@ enum TableLayout {
 }
 
 impl Tables {
-    fn of(&mut self, set: (usize, &Set), most: u32) -> TableLayout {
+    fn of(&mut self, set: (usize, &Set), max_value: u32) -> TableLayout {
         let Self { bytes, words, longs, known } = self;
-        *known.entry((set.0, most)).or_insert_with(|| match set.1.table(most) {
-            Table::Bits(table) => TableLayout::Bits(place(bytes, table)),
+        *known.entry((set.0, max_value)).or_insert_with(|| match set.1.table(max_value) {
+            Table::Bits(table) => TableLayout::Bits(add_table(bytes, table)),
             Table::Hash { drop, slots, factors, shift } => {
-                TableLayout::Hash { at: place(words, slots), drop, factors, shift }
+                TableLayout::Hash { at: add_table(words, slots), drop, factors, shift }
             }
             Table::Borders(borders) => {
                 let len = borders.len();
-                TableLayout::Borders { at: place(longs, borders), len }
+                TableLayout::Borders { at: add_table(longs, borders), len }
             }
         })
     }
 }
 
-fn place<T>(tables: &mut Vec<Box<[T]>>, table: Vec<T>) -> i64 {
+fn add_table<T>(tables: &mut Vec<Box<[T]>>, table: Vec<T>) -> i64 {
     let table = table.into_boxed_slice();
     let at = table.as_ptr() as i64;
     tables.push(table);
     at
 }
 
-/// Branch-free code reads here in place of loads beyond the packet; the result is unused.
+/// Bytes that branch-free code reads instead of bytes beyond the packet; the result is unused.
 static ZEROS: [u8; MAX_SPAN] = [0; MAX_SPAN];
 
-/// Furthest offset from one address in branch-free code.
+/// Maximum offset from an address in branch-free code.
 pub(super) const MAX_SPAN: usize = 4096;
 
 /// Emits code for one packet.
@@ -82,24 +82,25 @@ pub(super) struct Emit<'a, 'f> {
     exits: Exits,
 }
 
-/// Destination of verdicts.
+/// The destination of verdicts.
 #[derive(Clone, Copy)]
 pub(super) enum Exits {
-    /// Return them.
+    /// The function returns them.
     Return,
-    /// Continue a loop.
+    /// A loop continues with the next packet.
     Loop {
-        /// Takes whether the packet matches, as 64 bits.
+        /// Block whose argument is 1 if the packet matches, else 0, of 64 bits.
         done: ClifBlock,
-        /// For a certain match.
+        /// Block for a match.
         hit: ClifBlock,
-        /// For no match, with its argument.
+        /// Block for no match, with its argument.
         next: (ClifBlock, Clif),
     },
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
-    /// For a packet's bytes, their number (64 bits), and the wire length.
+    /// An emitter; the parameters of the function are the packet's bytes, their number (64 bits),
+    /// and the wire length.
     pub(super) fn new(
         b: &'a mut FunctionBuilder<'f>,
         tables: &'a mut Tables,
@@ -253,13 +254,19 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
-    /// Whether a number is in a set; `most` is its maximum.
-    pub(super) fn is_in(&mut self, graph: &Graph, set: usize, number: Clif, most: u32) -> Clif {
+    /// Whether a number is in a set; `max_value` is its maximum.
+    pub(super) fn is_in(
+        &mut self,
+        graph: &Graph,
+        set: usize,
+        number: Clif,
+        max_value: u32,
+    ) -> Clif {
         let ranges = &graph.sets[set].ranges;
         if ranges.len() <= MAX_COMPARISONS {
             return self.in_ranges(ranges, number);
         }
-        match self.tables.of((set, &graph.sets[set]), most) {
+        match self.tables.of((set, &graph.sets[set]), max_value) {
             TableLayout::Bits(table) => {
                 let table = self.b.ins().iconst(types::I64, table);
                 let at = self.b.ins().ushr_imm_u(number, 3);
@@ -279,11 +286,11 @@ impl<'a, 'f> Emit<'a, 'f> {
                     number
                 };
                 let found = factors.map(|factor| {
-                    let place = self.b.ins().imul_imm_u(key, i64::from(factor));
-                    let place = self.b.ins().ushr_imm_u(place, i64::from(shift));
-                    let place = self.b.ins().uextend(types::I64, place);
-                    let place = self.b.ins().ishl_imm_u(place, 2);
-                    let at = self.b.ins().iadd(table, place);
+                    let add_table = self.b.ins().imul_imm_u(key, i64::from(factor));
+                    let add_table = self.b.ins().ushr_imm_u(add_table, i64::from(shift));
+                    let add_table = self.b.ins().uextend(types::I64, add_table);
+                    let add_table = self.b.ins().ishl_imm_u(add_table, 2);
+                    let at = self.b.ins().iadd(table, add_table);
                     let there = self.b.ins().load(types::I32, OWN, at, 0);
                     self.b.ins().icmp(IntCC::Equal, there, key)
                 });
@@ -296,9 +303,9 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let mut at = self.long(0);
                 while step > 0 {
                     let next = self.b.ins().iadd_imm_u(at, step as i64);
-                    let place = self.b.ins().ishl_imm_u(next, 3);
-                    let place = self.b.ins().iadd(table, place);
-                    let border = self.b.ins().load(types::I64, OWN, place, -8);
+                    let add_table = self.b.ins().ishl_imm_u(next, 3);
+                    let add_table = self.b.ins().iadd(table, add_table);
+                    let border = self.b.ins().load(types::I64, OWN, add_table, -8);
                     let above = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, border, wide);
                     at = self.b.ins().select(above, next, at);
                     step /= 2;
@@ -333,7 +340,7 @@ impl<'a, 'f> Emit<'a, 'f> {
     }
 }
 
-/// Sets of at most this many ranges are compared one by one.
+/// Maximum number of ranges of a set that are compared one by one.
 const MAX_COMPARISONS: usize = 3;
 
 /// The values that are available at a point in the code; each is emitted once where it is visible.
@@ -360,9 +367,9 @@ pub(super) trait AvailableValues {
     }
 
     /// A value.
-    fn value(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, wanted: Value) -> Clif {
-        // Operands first, without recursion: foreign programs compute in long chains.
-        let mut stack = vec![wanted];
+    fn value(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, requested: Value) -> Clif {
+        // Operands first, without recursion: programs of other compilers may have long chains.
+        let mut stack = vec![requested];
         while let Some(&value) = stack.last() {
             if self.known((value, false)).is_some() {
                 stack.pop();
@@ -406,7 +413,7 @@ pub(super) trait AvailableValues {
             self.learn((value, false), new);
             stack.pop();
         }
-        self.known((wanted, false)).unwrap_or(emit.wire)
+        self.known((requested, false)).unwrap_or(emit.wire)
     }
 
     /// Whether a test holds. Constants are converted to memory order where possible.
@@ -430,8 +437,8 @@ pub(super) trait AvailableValues {
             match graph.node(left) {
                 Node::Load { size, .. } if fits(size, k) || op == JSET => {
                     let raw = self.raw(emit, graph, left, size);
-                    let most = graph.most(left);
-                    let k = emit.word(swapped(size, k & most));
+                    let max_value = graph.max_value(left);
+                    let k = emit.word(swapped(size, k & max_value));
                     return emit.compare(op, raw, k);
                 }
                 Node::Binary(AND, load, mask) => {
@@ -440,10 +447,10 @@ pub(super) trait AvailableValues {
                         && (fits(size, k) || op == JSET)
                     {
                         let raw = self.raw(emit, graph, load, size);
-                        let most = graph.most(load);
-                        let mask = emit.word(swapped(size, mask & most));
+                        let max_value = graph.max_value(load);
+                        let mask = emit.word(swapped(size, mask & max_value));
                         let masked = emit.b.ins().band(raw, mask);
-                        let k = emit.word(swapped(size, k & most));
+                        let k = emit.word(swapped(size, k & max_value));
                         return emit.compare(op, masked, k);
                     }
                 }

@@ -66,7 +66,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             }
             End::In { set, value, yes, no } => {
                 let number = flat.value(emit, graph, value);
-                let inside = emit.is_in(graph, set, number, graph.most(value));
+                let inside = emit.is_in(graph, set, number, graph.max_value(value));
                 emit.b.ins().select(inside, of(yes), of(no))
             }
         };
@@ -138,7 +138,7 @@ impl AvailableValues for Flat {
             return (emit.zeros(), 0);
         };
         let end = u64::from(offset) + u64::from(size);
-        if base.map_or(0, |b| u64::from(graph.most(b))) + end <= self.need {
+        if base.map_or(0, |b| u64::from(graph.max_value(b))) + end <= self.need {
             let from = match base {
                 None => emit.data,
                 Some(base) => {

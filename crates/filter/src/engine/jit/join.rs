@@ -3,8 +3,8 @@
 //! Consecutive tests that all leave to the same block need only one branch: it may be unpredictable
 //! which of two ports matches, but predictable that one does. The same holds for tests that leave
 //! with different verdicts: the verdict can be selected. The bytes of such a test must be present:
-//! already checked, or within a few bytes behind, for which one more check is made; packets that
-//! end in between take the branches one by one.
+//! already checked, or within a few bytes after them, for which one more check is added; packets
+//! that end in between take the branches one by one.
 
 use crate::bpf::JEQ;
 use crate::engine::bounds::{Bounds, Reach, is_known};
@@ -13,14 +13,14 @@ use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
 /// Tests that are decided together.
 #[derive(Debug)]
 pub(super) struct Join {
-    /// The blocks behind the first, in order.
+    /// The blocks after the first, in order.
     pub(super) tests: Vec<BlockId>,
     /// Target of each test that leaves, starting with the first: the same block, or one with a
     /// verdict.
     pub(super) exits: Vec<BlockId>,
     /// Target if no test leaves.
     pub(super) next: BlockId,
-    /// Checks that this requires.
+    /// Checks that the joined tests require.
     pub(super) checks: Vec<Reach>,
 }
 
@@ -32,16 +32,16 @@ impl Join {
     }
 }
 
-/// Most tests of a row.
+/// Maximum number of joined tests.
 const MAX_TESTS: usize = 4;
 
-/// Most bytes of a check beyond those already checked.
+/// Maximum number of bytes of a check beyond those already checked.
 const MAX_STEP: u64 = 4;
 
-/// Most operations of a joined test.
+/// Maximum number of operations of a joined test.
 const MAX_NODES: usize = 6;
 
-/// The longer of the rows that begin at a block.
+/// The longest sequence of tests that begins at a block and can be joined.
 pub(super) fn find(graph: &Graph, bounds: &Bounds, at: BlockId) -> Option<Join> {
     let End::Test { op, yes, no, .. } = graph.blocks[at].end else { return None };
     // Joining the test of the link layer's protocol with the next one costs more than its branch,
@@ -168,8 +168,8 @@ mod tests {
         let bounds = Bounds::new(&mut graph);
         let joins: Vec<Option<Join>> =
             (0..graph.blocks.len()).map(|at| find(&graph, &bounds, at)).collect();
-        // Two ports over IPv6, two over IPv4, the latter behind one check; and what is TCP in the
-        // first fragment of an IPv4 packet.
+        // Two ports over IPv6, two over IPv4, the latter after one check; and TCP in the first
+        // fragment of an IPv4 packet.
         let rows = || joins.iter().flatten();
         assert_eq!(rows().count(), 3, "{joins:?}");
         assert!(rows().all(|j| j.tests.len() == 1), "{joins:?}");

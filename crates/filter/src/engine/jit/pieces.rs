@@ -27,7 +27,7 @@ impl Piece {
             _ => (left, u32::MAX),
         };
         let Node::Load { size, base, offset } = graph.node(load) else { return None };
-        if op == JEQ && k > graph.most(load) {
+        if op == JEQ && k > graph.max_value(load) {
             return None;
         }
         let placed = |k: u32| match size {
@@ -57,7 +57,7 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// Of one piece.
+    /// A word of one piece.
     pub(super) fn of(piece: &Piece) -> Self {
         let Piece { load, size, mask, right, .. } = *piece;
         Self { load, before: 0, size, mask, right, one: true }
@@ -84,7 +84,7 @@ pub(super) fn gather(mut pieces: Vec<Piece>) -> Vec<Word> {
         let mut count = 1;
         while let Some(next) = rest.get(count)
             && next.base == first.base
-            // Behind the previous one, without overlap.
+            // After the previous one, without overlap.
             && u64::from(next.offset) >= rest[count - 1].end()
             && next.end() - u64::from(first.offset) <= 4
         {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_side_by_side_are_one_word() {
+    fn adjacent_fields_are_one_word() {
         // Offset of a fragment zero, protocol TCP.
         let pieces = vec![piece(1, 23, B, 0xff, 6), piece(0, 20, H, 0xff1f, 0)];
         let word = Word {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_begins_before_its_pieces_rather_than_ending_behind_them() {
+    fn a_word_begins_before_its_pieces_rather_than_ending_after_them() {
         let pieces = vec![piece(0, 21, B, 0xff, 1), piece(1, 23, B, 0x0f, 2)];
         let words = gather(pieces.clone());
         assert_eq!((words[0].before, words[0].size), (1, 4));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_or_lies_apart_stays_alone() {
+    fn overlapping_or_distant_pieces_are_not_combined() {
         let pieces =
             vec![piece(0, 12, H, 0xffff, 8), piece(1, 13, B, 1, 0), piece(2, 23, B, 0xff, 6)];
         let words = gather(pieces.clone());

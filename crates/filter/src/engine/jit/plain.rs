@@ -51,7 +51,7 @@ pub(super) fn emit(program: &[Insn], emit: &mut Emit<'_, '_>) {
             }
             emit.b.switch_to_block(block);
         } else if !open {
-            // Unreachable code behind a return.
+            // Unreachable code after a return.
             continue;
         }
         plain.pending += 1;
@@ -147,7 +147,7 @@ impl Plain {
         emit.ordered(size, raw)
     }
 
-    /// Emits everything but jumps; false if nothing follows.
+    /// Emits an instruction that is not a jump; returns false if the program ends here.
     fn step(&mut self, emit: &mut Emit<'_, '_>, insn: &Insn) -> bool {
         let Insn { code, k, .. } = *insn;
         let size = match code & 0x18 {

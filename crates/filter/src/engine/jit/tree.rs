@@ -58,12 +58,12 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                 emit.finish(value);
             }
             End::Jump(to) => {
-                let args = tree.along(emit, graph, at, to);
+                let args = tree.arguments_for(emit, graph, at, to);
                 emit.b.ins().jump(blocks[to], &args);
             }
             End::Test { op, left, right, yes, no } => {
-                let a = tree.along(emit, graph, at, yes);
-                let b = tree.along(emit, graph, at, no);
+                let a = tree.arguments_for(emit, graph, at, yes);
+                let b = tree.arguments_for(emit, graph, at, no);
                 let Some(join) = &joins[at] else {
                     let holds = tree.test(emit, graph, op, left, right);
                     match (verdict(graph, yes), verdict(graph, no)) {
@@ -78,7 +78,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                     tree.joined(emit, graph, at, join, &blocks);
                     continue;
                 }
-                // Values that are emitted behind these checks are visible only there.
+                // Values emitted after these checks are visible only there.
                 let (long, short) = (emit.b.create_block(), emit.b.create_block());
                 let mut enough = None;
                 for (base, end) in &join.checks {
@@ -92,7 +92,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                     emit.b.ins().brif(enough, long, &[], short, &[]);
                 }
                 let mark = tree.log.len();
-                // Hardly any packet ends in between.
+                // Very few packets end in between.
                 emit.b.set_cold_block(short);
                 emit.b.switch_to_block(short);
                 for reach in &later {
@@ -101,16 +101,16 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                 }
                 let holds = tree.test(emit, graph, op, left, right);
                 emit.b.ins().brif(holds, blocks[yes], &a, blocks[no], &b);
-                tree.forget(mark);
+                tree.drop_since(mark);
                 emit.b.switch_to_block(long);
                 tree.joined(emit, graph, at, join, &blocks);
-                tree.forget(mark);
+                tree.drop_since(mark);
             }
             End::In { set, value, yes, no } => {
-                let a = tree.along(emit, graph, at, yes);
-                let b = tree.along(emit, graph, at, no);
+                let a = tree.arguments_for(emit, graph, at, yes);
+                let b = tree.arguments_for(emit, graph, at, no);
                 let number = tree.value(emit, graph, value);
-                let inside = emit.is_in(graph, set, number, graph.most(value));
+                let inside = emit.is_in(graph, set, number, graph.max_value(value));
                 match (verdict(graph, yes), verdict(graph, no)) {
                     (Some(yes), Some(no)) => emit.decide(inside, yes, no),
                     _ => {
@@ -154,7 +154,8 @@ fn checks(
     if bases && plain { (now, later) } else { (own.clone(), Vec::new()) }
 }
 
-/// For each block its interval in a walk over the dominator tree: nested intervals mean dominance.
+/// The interval of each block in a traversal of the dominator tree: nested intervals mean
+/// dominance.
 fn dominators(graph: &Graph, joins: &[Option<Join>]) -> Vec<(usize, usize)> {
     let count = graph.blocks.len();
     let reachable = graph.reachable();
@@ -207,9 +208,9 @@ fn dominators(graph: &Graph, joins: &[Option<Join>]) -> Vec<(usize, usize)> {
 struct Tree {
     above: Vec<(usize, usize)>,
     at: BlockId,
-    /// Where values were emitted.
+    /// The blocks in which values were emitted.
     seen: HashMap<(Value, bool), Vec<(BlockId, Clif)>>,
-    /// What was emitted, in order.
+    /// Emitted values, in order.
     log: Vec<(Value, bool)>,
 }
 
@@ -280,14 +281,14 @@ impl Tree {
                 continue;
             }
             let mut one = self.test(emit, graph, op, left, right);
-            // All with the same sense, or else inverted to "stay".
+            // Tests with the same sense, otherwise inverted to "stay".
             if leaves && !any {
                 one = emit.b.ins().bxor_imm_u(one, 1);
             }
             ones.push(one);
         }
         ones.extend(self.none_differs(emit, graph, pieces));
-        let along = self.along(emit, graph, last, join.next);
+        let arguments_for = self.arguments_for(emit, graph, last, join.next);
         let verdicts = verdict(graph, exit).zip(verdict(graph, join.next));
         if let Some((exit, next)) = verdicts.filter(|_| any) {
             return emit.decide_any(&ones, exit, next);
@@ -302,9 +303,9 @@ impl Tree {
         }
         let (exit, next) = (blocks[exit], blocks[join.next]);
         if any {
-            emit.b.ins().brif(all, exit, &[], next, &along);
+            emit.b.ins().brif(all, exit, &[], next, &arguments_for);
         } else {
-            emit.b.ins().brif(all, next, &along, exit, &[]);
+            emit.b.ins().brif(all, next, &arguments_for, exit, &[]);
         }
     }
 
@@ -326,7 +327,7 @@ impl Tree {
             }
             leaving.push((one, verdict(graph, *exit).unwrap_or(0)));
         }
-        let along = self.along(emit, graph, last, join.next);
+        let arguments_for = self.arguments_for(emit, graph, last, join.next);
         let next = verdict(graph, join.next);
         let ones = leaving.iter().map(|l| l.0);
         let Some(any) = ones.reduce(|before, one| emit.b.ins().bor(before, one)) else {
@@ -343,13 +344,13 @@ impl Tree {
             return emit.finish(kept);
         }
         let leave = emit.b.create_block();
-        emit.b.ins().brif(any, leave, &[], blocks[join.next], &along);
+        emit.b.ins().brif(any, leave, &[], blocks[join.next], &arguments_for);
         emit.b.switch_to_block(leave);
         emit.finish(kept);
     }
 
     /// The arguments that a block passes to another.
-    fn along(
+    fn arguments_for(
         &mut self,
         emit: &mut Emit<'_, '_>,
         graph: &Graph,
@@ -363,7 +364,7 @@ impl Tree {
         values.collect()
     }
 
-    /// Whether all pieces are zero; `None` without pieces.
+    /// Whether no piece differs from its required value; `None` without pieces.
     fn none_differs(
         &mut self,
         emit: &mut Emit<'_, '_>,
@@ -399,7 +400,7 @@ impl Tree {
     }
 
     /// Drops values emitted since a mark.
-    fn forget(&mut self, mark: usize) {
+    fn drop_since(&mut self, mark: usize) {
         for key in self.log.drain(mark..) {
             if let Some(places) = self.seen.get_mut(&key) {
                 places.pop();

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::How;
 use super::Noise;
 use super::Pack;
+use super::ReadMode;
 use super::oracle;
 use super::packed;
 use super::text;
@@ -56,11 +56,15 @@ fn any_pack() -> impl Strategy<Value = Pack> {
     )
 }
 
-fn any_way() -> impl Strategy<Value = How> {
+fn any_mode() -> impl Strategy<Value = ReadMode> {
     let pieces =
         prop_oneof![Just(None), (1..40_usize).prop_map(Some), (1..200_000_usize).prop_map(Some)];
     let room = prop_oneof![1..40_usize, 200..700_usize, 1..300_000_usize];
-    (pieces, room, 1..5_usize).prop_map(|(pieces, room, threads)| How { pieces, room, threads })
+    (pieces, room, 1..5_usize).prop_map(|(pieces, room, threads)| ReadMode {
+        pieces,
+        room,
+        threads,
+    })
 }
 
 fn flipped(mut packed: Vec<u8>, flips: Vec<(prop::sample::Index, u8)>) -> Vec<u8> {
@@ -75,40 +79,40 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 128 }))]
 
     #[test]
-    fn what_was_packed_comes_out(bytes in anything(), pack in any_pack(), how in any_way()) {
+    fn compressed_data_round_trips(bytes in anything(), pack in any_pack(), mode in any_mode()) {
         let bytes = bytes.bytes();
-        let (ours, end) = unzstd(&packed(&bytes, pack), how);
+        let (ours, end) = unzstd(&packed(&bytes, pack), mode);
         prop_assert!(end.is_ok(), "{:?}", end);
         prop_assert!(ours == bytes);
     }
 
     #[test]
-    fn frames_come_out_one_after_the_other(
+    fn frames_are_decompressed_in_order(
         parts in prop::collection::vec((anything(), any_pack()), 1..4),
-        how in any_way(),
+        mode in any_mode(),
     ) {
         let packed: Vec<u8> = parts.iter().flat_map(|(part, pack)| packed(&part.bytes(), *pack)).collect();
-        let (ours, end) = unzstd(&packed, how);
+        let (ours, end) = unzstd(&packed, mode);
         prop_assert!(end.is_ok(), "{:?}", end);
         prop_assert!(ours == parts.into_iter().flat_map(|(part, _)| part.bytes()).collect::<Vec<_>>());
     }
 
     #[test]
-    fn damaged_frames_mean_what_libzstd_says_or_nothing(
+    fn damaged_frames_decode_as_with_libzstd_or_fail(
         bytes in anything(),
         pack in any_pack(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
-        how in any_way(),
+        mode in any_mode(),
     ) {
         let packed = flipped(packed(&bytes.bytes(), Pack { checksum: false, ..pack }), flips);
         let (theirs, ended) = oracle(&packed);
-        let (ours, end) = unzstd(&packed, how);
+        let (ours, end) = unzstd(&packed, mode);
         prop_assert!(theirs.starts_with(&ours), "{} {} {:?} {:?}", theirs.len(), ours.len(), ended, end);
         prop_assert!(end.is_err() || (ended.is_ok() && ours == theirs), "{:?} {:?}", end, ended);
     }
 
     #[test]
-    fn flips_of_short_frames_mean_what_libzstd_says(
+    fn short_frames_with_flipped_bits_decode_as_with_libzstd(
         n in 1..400_usize, letters in 1..200_u32, seed in any::<u32>(), pack in any_pack(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..3),
     ) {

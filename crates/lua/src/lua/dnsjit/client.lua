@@ -1,7 +1,7 @@
 -- dnsjit.output.udpcli, .tcpcli, .tlscli and .dnscli.
 --
--- Over streams a message goes out with its length before it, once: what a capture of TCP had there
--- already is not sent again, and what goes over UDP leaves it out.
+-- Over streams a message is sent with its length before it, once: a length captured with TCP
+-- payload is not sent twice, and is omitted over UDP.
 local name, inside = ...
 require("dnsjit.core.objects")
 local api, ffi = inside.api.clients, inside.ffi
@@ -64,7 +64,7 @@ function Client:nonblocking(value)
     return self.no_wait
 end
 
--- The message, and whether its length is still to be put before it.
+-- The message, and whether its length must be sent before it.
 local function message_of(obj)
     local top = ffi.cast(generic, obj)
     if top.obj_type == 50 then
@@ -96,13 +96,13 @@ end
 
 function Client:receive() return Client.send, self end
 
--- A payload without bytes where nothing came in time; nil where the connection broke.
+-- An empty payload if nothing arrived in time; nil if the connection broke.
 local function produce(self)
     local struct = self.struct
     struct.payload, struct.len, struct.padding = nil, 0, 0
     local rc = api.receive(self.handle, self.bytes, self.len)
     if rc < 0 then
-        -- Of datagrams, an error says that an earlier one did not arrive.
+        -- For datagrams, an error means that an earlier one did not arrive.
         self.failed = self.failed + 1
         return self.kind == 0 and self.pointer or nil
     end
@@ -112,7 +112,7 @@ local function produce(self)
     end
     self.got = self.got + 1
     struct.payload, struct.len = self.bytes[0], self.len[0]
-    -- dnscli hands out messages of streams with the length before them, the others without.
+    -- dnscli returns messages of streams with the length before them, the other modules without.
     if self.kind ~= 0 and what ~= "dnscli" then
         struct.payload, struct.len = struct.payload + 2, struct.len - 2
     end

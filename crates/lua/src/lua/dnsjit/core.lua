@@ -9,7 +9,8 @@ if name == "dnsjit.core.log" then
     local global = setmetatable({ on = {} }, Log)
     local show_line = false
 
-    -- Methods work on an object, on a module and, called with a dot, on all: log.enable("all").
+    -- Methods apply to an object, to a module or, called with a dot, to all modules:
+    -- log.enable("all").
     local function split(self, ...)
         if type(self) == "table" then return self, ... end
         return global, self, ...
@@ -75,9 +76,10 @@ if name == "dnsjit.core.channel" then
     local log = require("dnsjit.core.log").new("core.channel")
     local pointer, generic = ffi.typeof("void *"), ffi.typeof("core_object_t *")
     local word = ffi.new("void *[1]")
-    -- A queue of pointers between two threads. It never loses one: put() waits for room. Where no
-    -- other thread has the channel, or those that had it have ended, waiting would be for ever:
-    -- put() then empties the channel into its receiver or raises an error, and get() gives nil.
+    -- A queue of pointers between two threads. It never drops one: put() blocks while it is full.
+    -- If no other thread holds the channel, or those that held it have ended, put() would block
+    -- forever: it then empties the channel into its receiver or raises an error, and get() returns
+    -- nil.
     local Channel = {}
     function Channel.__index(self, key)
         if key == "closed" then return threads.ring_closed(rawget(self, "ring")) end
@@ -127,7 +129,7 @@ if name == "dnsjit.core.channel" then
         rawset(self, "recv", recv)
         rawset(self, "rctx", ctx)
     end
-    -- Hands on what comes until the channel is closed, or a nil was put.
+    -- Passes on items until the channel is closed, or a nil arrives.
     function Channel:run()
         local recv, ctx, ring = self.recv, self.rctx, self.ring
         while threads.ring_take(ring, 1, word) == 0 and word[0] ~= nil do
@@ -154,7 +156,8 @@ if name == "dnsjit.core.thread" then
         log:critical("%s", ffi.string(inside.api.last_error()))
         return -1
     end
-    -- Waits for its end; -1 where it raised an error, which is said on standard error.
+    -- Waits for the end of the thread; returns -1 if it raised an error, which is printed to
+    -- standard error.
     function Thread:stop()
         if threads.thread_stop(self.handle) == 0 then return 0 end
         log:critical("%s", ffi.string(inside.api.last_error()))
@@ -176,7 +179,7 @@ if name == "dnsjit.core.thread" then
             threads.thread_push(self.handle, raw)
         end
     end
-    -- Waits for the values; nil once stop() was called and none is left.
+    -- Waits for values; returns nil once stop() was called and no values remain.
     local function pop(self)
         local raw = item()
         local kind = threads.thread_pop(self.handle, raw)

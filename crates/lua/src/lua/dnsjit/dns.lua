@@ -1,4 +1,4 @@
--- dnsjit.core.object.dns and its label, q and rr: messages parsed as far as they go.
+-- dnsjit.core.object.dns and its label, q and rr: parsing of messages up to the first error.
 local name, inside = ...
 require("dnsjit.core.objects")
 local ffi, modules = inside.ffi, inside.modules
@@ -69,7 +69,7 @@ function Dns.new(obj)
     return self
 end
 
--- Back to nothing parsed; what the caller said of the transport is forgotten, too.
+-- Resets the object to unparsed, including the caller's setting of the transport.
 function Dns:reset()
     ffi.fill(self, ffi.sizeof("core_object_dns_t"))
     self.obj_type = 50
@@ -77,7 +77,7 @@ end
 
 local function u16(at) return at[0] * 256 + at[1] end
 
--- Gives a field of two bytes its value and steps over it; false where the message ends before.
+-- Reads a two-byte field and advances; returns false if the message ends before.
 local function take16(self, field)
     if self.left < 2 then return false end
     self[field] = u16(self.at)
@@ -86,8 +86,8 @@ local function take16(self, field)
     return true
 end
 
--- 0, or -2 where the message ends within its header: fields up to there are there. Without a payload
--- (an empty datagram, a segment without data) it is -2 with no field at all.
+-- Returns 0, or -2 if the message ends within its header; the fields before are set. Without a
+-- payload (an empty datagram, a segment without data) it returns -2 and sets no field.
 function Dns:parse_header()
     local payload = self.obj_prev
     while payload ~= nil and payload.obj_type ~= 40 do payload = payload.obj_prev end
@@ -95,7 +95,8 @@ function Dns:parse_header()
     payload = ffi.cast("const core_object_payload_t *", payload)
     if payload.payload == nil or payload.len == 0 then return -2 end
     self.payload, self.len = payload.payload, payload.len
-    -- Who does not say that a segment begins with a length gets it seen: where it is that of the rest.
+    -- If the caller does not state that a segment begins with a length, a length is detected if it
+    -- equals that of the rest.
     if self.gannet_found_dnslen ~= 0 then self.includes_dnslen, self.gannet_found_dnslen = 0, 0 end
     if self.includes_dnslen == 0 and payload.gannet_over == 31 and self.len >= 2
         and u16(self.payload) == self.len - 2 then
@@ -126,8 +127,9 @@ function Dns:parse_header()
     return 0
 end
 
--- Reads labels into slots from `first` on: how many, or nil and -2 (malformed) or -3 (more slots
--- are needed). Offsets are those of the labels' length bytes, from the start of the message.
+-- Reads labels into slots from `first` on; returns their number, or nil and -2 (malformed) or -3
+-- (more slots are needed). Offsets are those of the labels' length bytes, from the start of the
+-- message.
 local function take_labels(self, labels, first, slots)
     local n = 0
     local base = self.payload
@@ -178,7 +180,7 @@ local function parse_q(self, q, labels, first, slots)
     return 0, n
 end
 
--- Where names stand in the data of a type: bytes before the first, and how many there are.
+-- Names in the data of a type: number of bytes before the first name, and number of names.
 local named = {
     NS = { 0, 1 }, MD = { 0, 1 }, MF = { 0, 1 }, CNAME = { 0, 1 }, SOA = { 0, 2 }, MB = { 0, 1 },
     MG = { 0, 1 }, MR = { 0, 1 }, PTR = { 0, 1 }, MINFO = { 0, 2 }, MX = { 2, 1 }, RP = { 0, 2 },
@@ -234,8 +236,8 @@ function Dns:parse_q(q, labels, num_labels) return (parse_q(self, q, labels, 0, 
 
 function Dns:parse_rr(rr, labels, num_labels) return (parse_rr(self, rr, labels, 0, num_labels)) end
 
--- Parses all there is: rc, questions, their labels, records, their labels; each with as many label
--- slots as it needs, `num_labels` at first.
+-- Parses the whole message; returns rc, questions, their labels, records, their labels, each with
+-- as many label slots as it needs, initially `num_labels`.
 function Dns:parse(num_labels)
     local slots = num_labels or 16
     local qs, qlabels, rrs, rrlabels = {}, {}, {}, {}
@@ -313,7 +315,8 @@ end
 
 function Label.new(size) return ffi.new("core_object_dns_label_t[?]", size) end
 
--- Goes over labels from `offset` on: text, and where a pointer leads that ends them.
+-- Reads labels from `offset` on; returns their text, and the target of the pointer that ends them,
+-- if any.
 local function walk(dns, labels, count, offset, write)
     offset = tonumber(offset or 0)
     local base = dns.payload
@@ -332,7 +335,7 @@ local function walk(dns, labels, count, offset, write)
     return table.concat(parts), nil
 end
 
--- The labels with dots behind them, and the offset that a pointer at their end leads to.
+-- The labels, each followed by a dot, and the target of a pointer at their end.
 function Label.tostring(dns, labels, num_labels, offset_labels)
     return walk(dns, labels, num_labels, offset_labels, function(text) return text .. "." end)
 end
@@ -347,7 +350,7 @@ function Label.torfc1035(dns, labels, num_labels, offset_labels)
     end)
 end
 
--- Each label with its offset before it, and that of a pointer.
+-- Each label preceded by its offset, and the offset of a pointer.
 function Label.tooffstr(dns, labels, num_labels, offset_labels)
     local text, offset = walk(dns, labels, num_labels, offset_labels, function(label, at)
         return "<" .. at .. ">" .. label .. "."

@@ -5,7 +5,7 @@ local ffi, stages = inside.ffi, inside.api.stages
 local log = require("dnsjit.core.log").new(name:gsub("^dnsjit%.", ""))
 local generic = ffi.typeof("core_object_t *")
 
--- A chain of copies of the layers that are asked for; whoever gets it frees it.
+-- A chain of copies of the requested layers; the receiver must free it.
 local Copy = {}
 Copy.__index = Copy
 
@@ -56,8 +56,8 @@ function Split:receive()
     end, self
 end
 
--- By client: each source address goes to one receiver for good, as the stage of gannet's own pipelines
--- has it. That is made with the first packet, when all receivers are known.
+-- By client: each source address is always assigned to the same receiver, by the same stage as in
+-- gannet's pipelines. The stage is created with the first packet, when all receivers are known.
 local IpSplit = {}
 IpSplit.__index = IpSplit
 
@@ -105,8 +105,9 @@ function IpSplit:receive()
     end, self
 end
 
--- Delays objects as their captures were, by the schedule of gannet's own pipelines: from the first packet,
--- so that nothing adds up, asleep for long gaps and awake for short ones.
+-- Delays objects according to their capture times, by the same schedule as in gannet's pipelines:
+-- relative to the first packet, so that delays do not add up; it sleeps for long gaps and polls the
+-- clock for short ones.
 local Timing = {}
 Timing.__index = Timing
 

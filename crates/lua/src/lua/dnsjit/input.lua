@@ -1,5 +1,5 @@
--- dnsjit.input.*: all of them read every format and compression that gannet reads; what the names
--- promise (mapping, streaming, a compression) is how it is done anyway.
+-- dnsjit.input.*: all modules read every format and compression that gannet reads, independent of
+-- the mapping, streaming or compression in their names.
 local name, inside = ...
 require("dnsjit.core.objects")
 local api, ffi = inside.api, inside.ffi
@@ -19,7 +19,7 @@ end
 
 function Input:log() return log end
 
--- 0, or -1 where it cannot be opened or is no capture, which is said on standard error.
+-- Returns 0, or -1 if it cannot be opened or is not a capture, with a message on standard error.
 function Input:open(path)
     if type(path) ~= "string" then error("open wants a path", 2) end
     local paths = ffi.new("const char *[1]", { path })
@@ -29,14 +29,15 @@ function Input:open(path)
         return -1
     end
     self.handle = ffi.gc(handle, api.stream_free)
-    -- The first batch is read at once: what is no capture is said here, and linktype() is known.
+    -- The first batch is read at once, so that a file that is not a capture is reported here, and
+    -- linktype() is known.
     self:next_batch()
     self.network = self.n > 0 and self.records[0].link_type or 1
     return 0
 end
 Input.open_offline = Input.open
 
--- Standard input is all that can be read through a file that Lua opened.
+-- Of the files opened by Lua, only standard input can be read.
 function Input:openfp(file)
     if file ~= io.stdin then
         log:critical("openfp() reads standard input only")
@@ -45,8 +46,8 @@ function Input:openfp(file)
     return self:open("-")
 end
 
--- Live capture: a packet socket of Linux, on one interface or, for `any` and `all`, on all of them,
--- with a header of LINUX_SLL in place of each one's own.
+-- Live capture with a Linux packet socket, on one interface or, for `any` and `all`, on all of
+-- them, with a LINUX_SLL header in place of each interface's own.
 local SLL, ROOM = 113, 65536
 local ALL = 0x0300
 
@@ -92,7 +93,7 @@ function Input:activate()
         if C.bind(fd, self.from, 20) ~= 0 then return failed(self, "cannot capture on it") end
         self.from_len[0] = 20
         C.getsockname(fd, self.from, self.from_len)
-        -- Ethernet and the loopback have its header; others hand over bare IP.
+        -- Ethernet and loopback interfaces have an Ethernet header; others deliver bare IP.
         local kind = self.from.hatype
         self.network = (kind == 1 or kind == 772) and 1 or 101
     end
@@ -105,7 +106,7 @@ local function live(self)
     local len
     repeat
         self.from_len[0] = 20
-        -- MSG_TRUNC: the answer is the length on the wire.
+        -- MSG_TRUNC: the result is the length on the wire.
         len = tonumber(C.recvfrom(fd, buffer + 16, ROOM, 0x20, from, self.from_len))
         if len < 0 and ffi.errno() ~= 4 then
             failed(self, "capture ended")
@@ -113,7 +114,7 @@ local function live(self)
         end
     until len >= 0
     local struct = self.struct
-    -- SIOCGSTAMPNS: when the kernel got it.
+    -- SIOCGSTAMPNS: time of reception in the kernel.
     if C.ioctl(fd, 0x8907, ffi.cast("void *", struct.ts)) ~= 0 then
         C.clock_gettime(0, ffi.cast("gannet_time_t *", struct.ts))
     end
@@ -142,7 +143,7 @@ function Input:next_batch()
     local n = api.stream_next(self.handle)
     if n <= 0 then
         self.done = true
-        -- Damage is no end: what was before it is delivered, and this says where it is.
+        -- Everything before the damage was delivered; this message has its position.
         if n < 0 then
             self.problem = ffi.string(api.last_error())
             log:critical(self.problem)
@@ -180,7 +181,7 @@ end
 
 function Input:receiver(o) self.recv, self.rctx = o:receive() end
 
--- Drives the receiver to the end of the input, or for `n` packets.
+-- Passes packets to the receiver to the end of the input, or `n` packets.
 function Input:run(n)
     if not self.recv then log:fatal("no receiver set") end
     local recv, ctx, left = self.recv, self.rctx, n or -1

@@ -1,7 +1,7 @@
 -- dnsjit.filter.layer: from the link layer to the payload.
 --
--- A packet that cannot be read further is handed on with the layers that it has: no packet ends the
--- stream. Up to four VLAN tags are read, of any of their types and in any order.
+-- A packet that cannot be parsed further is passed on with the layers parsed so far: no packet ends
+-- the stream. Up to four VLAN tags are parsed, of any of their types and in any order.
 local _, inside = ...
 require("dnsjit.core.objects")
 local ffi = inside.ffi
@@ -49,7 +49,7 @@ local function payload(self, prev, at, len, padding, over)
     return self.payload_p
 end
 
--- What follows IP: `len` bytes of it by its header, and `padding` captured bytes behind.
+-- The payload of IP: `len` bytes according to its header, followed by `padding` captured bytes.
 local function transport(self, prev, protocol, at, len, padding)
     if protocol == 17 then
         if len < 8 then return prev end
@@ -57,7 +57,7 @@ local function transport(self, prev, protocol, at, len, padding)
         udp.obj_prev = prev
         udp.sport, udp.dport, udp.ulen, udp.sum = u16(at, 0), u16(at, 2), u16(at, 4), u16(at, 6)
         local own = len - 8
-        -- The datagram's own length counts where it is shorter: the rest is padding, too.
+        -- If the datagram's own length is shorter, the rest is padding as well.
         if udp.ulen >= 8 and udp.ulen - 8 < own then
             padding = padding + own - (udp.ulen - 8)
             own = udp.ulen - 8
@@ -84,7 +84,7 @@ local function transport(self, prev, protocol, at, len, padding)
         if protocol == 58 then icmp, pointer = self.icmp6, self.icmp6_p end
         icmp.obj_prev = prev
         icmp.type, icmp.code, icmp.cksum = at[0], at[1], u16(at, 2)
-        -- What ICMP carries is a part of another packet, and no payload.
+        -- ICMP quotes a part of another packet, which is not a payload.
         return pointer
     elseif protocol == 47 then
         if len < 4 then return prev end
@@ -107,7 +107,7 @@ local function ip4(self, prev, at, left)
     ffi.copy(ip.dst, at + 16, 4)
     if head < 20 or head > left then return self.ip_p end
     local total = ip.len
-    -- Zero where segmentation was left to the card: then what was captured counts.
+    -- Zero if segmentation was offloaded to the network card: then the captured length is used.
     if total == 0 or total > left then total = left end
     if total < head then return self.ip_p end
     local body, padding = total - head, left - total
@@ -130,7 +130,7 @@ local function ip6(self, prev, at, left)
     if body == 0 or body > left then body = left end
     local padding = left - body
     local next_header = ip.nxt
-    -- Each header is eight bytes at least, so this ends with the packet.
+    -- Each header has at least eight bytes, so the loop ends with the packet.
     while next_header == 0 or next_header == 43 or next_header == 44 or next_header == 60 do
         if body < 8 then return self.ip6_p end
         local size = 8
@@ -139,7 +139,7 @@ local function ip6(self, prev, at, left)
         else
             size = (at[1] + 1) * 8
             if size > body then return self.ip6_p end
-            -- Routing type 0 (RFC 2460 §4.4): the last address is where it goes.
+            -- Routing type 0 (RFC 2460 §4.4): the last address is the destination.
             if next_header == 43 and at[2] == 0 and at[3] > 0 and size >= 24 then
                 ip.have_rtdst = 1
                 ffi.copy(ip.rtdst, at + size - 16, 16)
@@ -200,7 +200,8 @@ local function parse(self, obj)
         local struct, pointer = self.null, self.null_p
         if link == 108 then struct, pointer = self.loop, self.loop_p end
         struct.obj_prev = obj
-        -- NULL is in the order of the machine that captured: families are small, so the order shows.
+        -- NULL headers have the byte order of the capturing machine; families are small numbers, so
+        -- the order can be detected.
         local family = u32(at, 0)
         if family >= 65536 then family = at[0] + at[1] * 256 end
         struct.family = family

@@ -7,7 +7,7 @@ if name == "dnsjit.lib.ip" then
     local Ip = {}
     function Ip.ipstring(ip) return inside.v4(ffi.cast("const uint8_t *", ip)) end
     function Ip.ip6string(ip, pretty) return inside.v6(ffi.cast("const uint8_t *", ip), pretty) end
-    -- By the size of an array; a bare pointer is taken for IPv6.
+    -- Selected by the size of an array; a bare pointer is assumed to be an IPv6 address.
     function Ip.tostring(ip, pretty)
         local ok, size = pcall(ffi.sizeof, ip)
         if ok and size == 4 then return Ip.ipstring(ip) end
@@ -109,7 +109,8 @@ if name == "dnsjit.lib.getopt" then
         end
         if option.many then table.insert(option.value, value) else option.value = value end
     end
-    -- Options of the script's arguments; those that are none are returned, and in `left`.
+    -- Parses the script's options; arguments that are not options are returned, and stored in
+    -- `left`.
     function Getopt:parse(arguments, start)
         arguments, start = arguments or arg, start or 2
         local left, at, only_left = {}, start, false

@@ -1,7 +1,7 @@
--- dnsjit.core.object*: layers of a packet as C structs in a chain, the top-most first.
+-- dnsjit.core.object*: layers of a packet as a chain of C structs, the top-most first.
 --
--- The layouts are public: scripts read and write the fields. A producer uses its structs again for
--- the next packet; copy() and free() keep one by hand.
+-- The layouts are public: scripts read and write the fields. A producer reuses its structs for the
+-- next packet; copy() keeps one until free().
 local _, inside = ...
 local ffi = inside.ffi
 local C = ffi.C
@@ -120,7 +120,7 @@ local function prev(self)
     return ffi.cast(generic, before)
 end
 
--- A copy stands alone, with its bytes behind the struct in one allocation.
+-- A copy is independent, with its bytes after the struct in one allocation.
 local function copy(self)
     local kind = self.obj_type
     local size, bytes, len = sizes[kind], nil, 0
@@ -170,11 +170,12 @@ inside.object_uncast = uncast
 
 local function v4(bytes) return string.format("%d.%d.%d.%d", bytes[0], bytes[1], bytes[2], bytes[3]) end
 
--- All eight groups, or with the longest run of zeros left out (RFC 5952).
+-- All eight groups, or with the longest run of zeros omitted (RFC 5952).
 local function v6(bytes, pretty)
     local groups = {}
     for index = 0, 7 do groups[index + 1] = bytes[2 * index] * 256 + bytes[2 * index + 1] end
-    -- A key of a trie comes with its length behind it, which is not a wish for beauty.
+    -- A trie passes the length of a key as the next argument, where other callers pass `pretty`; it
+    -- must not be interpreted as that.
     if pretty ~= true then
         for index = 1, 8 do groups[index] = string.format("%04x", groups[index]) end
         return table.concat(groups, ":")

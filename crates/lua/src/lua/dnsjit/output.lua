@@ -25,7 +25,7 @@ if what == "pcap" then
     } gannet_pcap_file_t;
     typedef struct gannet_pcap_packet { uint32_t sec, nsec, caplen, len; } gannet_pcap_packet_t;
     ]])
-    -- With nanoseconds, so that no time is cut.
+    -- With nanoseconds, so that no time is truncated.
     function Pcap:open(path, linktype, snaplen)
         local file, problem = path == "-" and io.stdout or io.open(path, "wb")
         if not file then

@@ -9,7 +9,7 @@ Respdiff.__index = Respdiff
 
 local function problem() return ffi.string(inside.api.last_error()) end
 
--- The size of the map that dnsjit takes is not needed: it grows as it fills.
+-- The map size that dnsjit requires is ignored: the map grows as needed.
 local function new(path, origname, recvname)
     local names = ffi.new("const char *[2]", origname, recvname)
     local handle = api.create(path, names, 2)
@@ -29,8 +29,8 @@ local function set(answer, payload, took)
     if payload then answer.bytes, answer.len, answer.seconds = payload.payload, payload.len, took end
 end
 
--- Takes a payload of the query, before it that of the answer it had, and before that the one it got,
--- if it got one. What the answer took counts from when the query before this one was handed in.
+-- Receives the payload of a query, preceded by that of the captured answer, and before that the
+-- received one, if any. The response time counts from the call with the previous query.
 function Respdiff:receive()
     return function(this, obj)
         local chain, at = {}, ffi.cast("core_object_t *", obj)

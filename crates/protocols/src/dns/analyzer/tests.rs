@@ -6,7 +6,7 @@ use super::*;
 use crate::Request;
 use crate::testing::Harness;
 
-/// A message from its header's words and the bytes behind them.
+/// A message with the given header fields and the bytes after the header.
 fn message(id: u16, flags: u16, counts: [u16; 4], rest: &[u8]) -> Vec<u8> {
     let words = [id, flags].into_iter().chain(counts);
     words.flat_map(u16::to_be_bytes).chain(rest.iter().copied()).collect()
@@ -125,7 +125,7 @@ fn a_reply_from_the_originator_exchanges_the_roles() {
     let mut t = Test::new(Proto::Udp, 53);
     t.datagram(Dir::Orig, &reply(9));
     assert!(matches!(t.h.requests[0], Request::Flip));
-    // Not with multicast, where each message makes its own row.
+    // Not with multicast, where each message has a row of its own.
     let mut t = Test::new(Proto::Udp, 5353);
     t.h.conn.id.resp_h = Addr::v4([224, 0, 0, 251]);
     t.datagram(Dir::Orig, &reply(0));
@@ -191,7 +191,7 @@ fn dynamic_updates() {
     let zone = b"\x04zone\x00\x00\x06\x00\x01";
     t.datagram(Dir::Orig, &message(1, 0x2800, [1, 0, 0, 0], zone));
     let mut rest = zone.to_vec();
-    // h.zone must not exist; its address is set, its AAAA records and the whole of g.zone go.
+    // h.zone must not exist; its address is set, its AAAA records and all of g.zone are deleted.
     rest.extend_from_slice(b"\x01h\xc0\x0c\x00\xff\x00\xfe\x00\x00\x00\x00\x00\x00");
     rest.extend_from_slice(b"\xc0\x16\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\x00\x00\x01");
     rest.extend_from_slice(b"\xc0\x16\x00\x1c\x00\xff\x00\x00\x00\x00\x00\x00");
@@ -209,14 +209,14 @@ fn dynamic_updates() {
 }
 
 #[test]
-fn what_is_no_dns() {
+fn messages_that_are_not_dns() {
     let mut t = Test::new(Proto::Udp, 53);
     t.datagram(Dir::Orig, b"GET / HTTP/1.0\r\n\r\n");
     assert!(!t.h.confirmed(Tag::Dns));
     let mut t = Test::new(Proto::Udp, 53);
     t.datagram(Dir::Orig, &message(1, 0, [26, 0, 0, 0], b""));
     assert!(t.h.violated(Tag::Dns) && !t.h.confirmed(Tag::Dns));
-    // The message has a row nevertheless.
+    // The message is logged nevertheless.
     assert_eq!(t.finish().len(), 1);
 }
 
@@ -230,7 +230,7 @@ fn over_tcp_in_pieces() {
     let both = [framed(reply(3)), framed(reply(4))].concat();
     t.a.stream(&mut t.h.cx(), Dir::Resp, &both[..both.len() - 1]);
     assert_eq!(t.h.rows("dns").len(), 1);
-    // The second reply lacks its last byte: it is read as far as it goes.
+    // The second reply lacks its last byte: it is parsed up to its end.
     t.a.closed(&mut t.h.cx());
     let rows = t.finish();
     assert_eq!((rows.len(), rows[1]["answers"].as_str()), (2, "a.example"));
@@ -238,7 +238,7 @@ fn over_tcp_in_pieces() {
 }
 
 #[test]
-fn remains_of_a_stream_count_as_sent_by_the_originator() {
+fn incomplete_messages_count_as_sent_by_the_originator() {
     let mut t = Test::new(Proto::Tcp, 53);
     t.h.listen("dns_message");
     let whole = [&[0, 200][..], &reply(4)].concat();
@@ -250,7 +250,7 @@ fn remains_of_a_stream_count_as_sent_by_the_originator() {
 }
 
 #[test]
-fn records_that_are_cut_have_no_event() {
+fn truncated_records_have_no_event() {
     let event = |kind: u16, data: &[u8]| {
         let mut t = Test::new(Proto::Udp, 53);
         t.h.listen("dns_");
@@ -272,7 +272,7 @@ fn records_that_are_cut_have_no_event() {
     );
     assert!(event(13, b"\x02pc\x02os").unwrap().ends_with(r#""cpu":"pc","os":"os""#));
     assert!(event(13, b"\x02pc\x09os").unwrap().ends_with(r#""cpu":"pc""#));
-    // The key of a parameter whose value is cut is not known.
+    // The key of a parameter with a truncated value is unset.
     let svcb = event(64, b"\0\x01\0\0\x03\0\x09ab").unwrap();
     assert!(svcb.contains(r#""svc_params":[{"raw":"ab"}]"#), "{svcb}");
 }
@@ -284,7 +284,7 @@ fn an_analyzer_is_small() {
 
 proptest! {
     #[test]
-    fn any_datagrams_end(messages in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..80)), 0..8), port in prop_oneof![Just(53u16), Just(137)]) {
+    fn any_datagrams_are_analyzed(messages in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..80)), 0..8), port in prop_oneof![Just(53u16), Just(137)]) {
         let mut t = Test::new(Proto::Udp, port);
         for (orig, data) in messages {
             t.datagram(if orig { Dir::Orig } else { Dir::Resp }, &data);
@@ -294,14 +294,14 @@ proptest! {
     }
 
     #[test]
-    fn damaged_replies_end(at in 0usize..72, byte: u8) {
+    fn damaged_replies_are_analyzed(at in 0usize..72, byte: u8) {
         let mut damaged = reply(1);
         let at = at % damaged.len();
         damaged[at] = byte;
         let mut t = Test::new(Proto::Udp, 53);
         t.datagram(Dir::Orig, &query(1));
         t.datagram(Dir::Resp, &damaged);
-        // A reply that turns into an update of no zone takes its query with it, as in Zeek.
+        // As in Zeek, a reply that is damaged to an update without a zone removes its query.
         prop_assert!(t.finish().len() <= 2);
     }
 }

@@ -13,7 +13,7 @@ use super::super::records::Record;
 use super::Raiser;
 
 impl Raiser<'_, '_> {
-    /// The event of one record, whose data was read from `raw` and is sound.
+    /// Raises the event of a record, whose valid data was parsed from `raw`.
     pub(super) fn data(
         &mut self,
         ans: Answer<'_>,
@@ -56,7 +56,7 @@ impl Raiser<'_, '_> {
             (_, Data::Dnskey { .. }) => self.dnskey(ans, raw, len),
             (_, Data::Nsec(next_name)) => {
                 let start = raw.pos();
-                raw.name(&mut Vec::new(), self.place.netbios_server, &mut Vec::new());
+                raw.name(&mut Vec::new(), self.context.netbios_server, &mut Vec::new());
                 let bitmaps = bitmaps(&mut raw, start, len);
                 self.raise(|c, msg| NsecReply { c, msg, ans, next_name, bitmaps });
             }
@@ -78,7 +78,7 @@ impl Raiser<'_, '_> {
         }
     }
 
-    /// A start of authority (RFC 1035 §3.3.13).
+    /// Start of authority (RFC 1035 §3.3.13).
     fn soa(&mut self, ans: Answer<'_>, mname: &[u8], mut raw: Cursor<'_>) {
         let rname = self.second_name(&mut raw);
         let seconds = |n: u32| Interval::from_secs(i64::from(n));
@@ -94,14 +94,14 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| SoaReply { c, msg, ans, soa });
     }
 
-    /// The machine and system of a host (RFC 1035 §3.3.2).
+    /// Processor and operating system of a host (RFC 1035 §3.3.2).
     fn hinfo(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>, len: usize) {
-        let left = &mut { len };
-        let (cpu, os) = (text_within(&mut raw, left), text_within(&mut raw, left));
+        let remaining = &mut { len };
+        let (cpu, os) = (text_within(&mut raw, remaining), text_within(&mut raw, remaining));
         self.raise(|c, msg| HinfoReply { c, msg, ans, cpu, os });
     }
 
-    /// An authority that may issue certificates (RFC 8659 §4.1).
+    /// Certification authority authorization (RFC 8659 §4.1).
     fn caa(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>, len: usize) {
         let (flags, tag) = (u64::from(raw.u8()), text(&mut raw));
         let value = raw.take(len.saturating_sub(2 + tag.len()));
@@ -111,7 +111,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| CaaReply { c, msg, ans, flags, tag, value });
     }
 
-    /// A signature (RFC 4034 §3.1).
+    /// Signature of a record set (RFC 4034 §3.1).
     fn rrsig(
         &mut self,
         ans: Answer<'_>,
@@ -126,7 +126,7 @@ impl Raiser<'_, '_> {
         let orig_ttl = Interval::from_secs(i64::from(raw.u32()));
         let (expires, began) = (i64::from(raw.u32()), i64::from(raw.u32()));
         let key_tag = raw.u16();
-        raw.name(&mut Vec::new(), self.place.netbios_server, &mut Vec::new());
+        raw.name(&mut Vec::new(), self.context.netbios_server, &mut Vec::new());
         let signature = raw.take(len.saturating_sub(raw.pos() - start));
         let rrsig = Rrsig {
             query,
@@ -145,7 +145,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| RrsigReply { c, msg, ans, rrsig });
     }
 
-    /// A public key (RFC 4034 §2.1).
+    /// Public key of a zone (RFC 4034 §2.1).
     fn dnskey(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>, len: usize) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let dnskey = Dnskey {
@@ -160,7 +160,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| DnskeyReply { c, msg, ans, dnskey });
     }
 
-    /// A name that does not exist, by hashes (RFC 5155 §3.2).
+    /// Hashed denial of existence (RFC 5155 §3.2).
     fn nsec3(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>, len: usize) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let start = raw.pos();
@@ -183,7 +183,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| Nsec3Reply { c, msg, ans, nsec3 });
     }
 
-    /// How names of a zone are hashed (RFC 5155 §4.2).
+    /// Parameters of name hashing (RFC 5155 §4.2).
     fn nsec3param(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let (nsec_hash_algo, nsec_flags) = (u64::from(raw.u8()), u64::from(raw.u8()));
@@ -202,7 +202,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| Nsec3ParamReply { c, msg, ans, nsec3param });
     }
 
-    /// The digest of a key of a delegated zone (RFC 4034 §5.1).
+    /// Digest of a key of a delegated zone (RFC 4034 §5.1).
     fn ds(
         &mut self,
         ans: Answer<'_>,
@@ -225,7 +225,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| DsReply { c, msg, ans, ds });
     }
 
-    /// The state of signing a zone, as BIND keeps it.
+    /// Signing state of a zone of BIND 9.
     fn binds(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let binds = Binds {
@@ -240,7 +240,7 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| BindsReply { c, msg, ans, binds });
     }
 
-    /// A place on Earth (RFC 1876 §2).
+    /// Geographic location (RFC 1876 §2).
     fn loc(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let loc = Loc {
@@ -258,12 +258,12 @@ impl Raiser<'_, '_> {
         self.raise(|c, msg| LocReply { c, msg, ans, loc });
     }
 
-    /// A key to be agreed on (RFC 2930 §2).
+    /// Negotiation of a transaction key (RFC 2930 §2).
     fn tkey(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let mut name = Vec::new();
         if raw.remaining() < 16
-            || !raw.name(&mut name, self.place.netbios_server, &mut Notes::new())
+            || !raw.name(&mut name, self.context.netbios_server, &mut Notes::new())
         {
             return;
         }
@@ -286,7 +286,7 @@ impl Raiser<'_, '_> {
     fn tsig(&mut self, ans: Answer<'_>, mut raw: Cursor<'_>) {
         let (query, answer_type, is_query) = (ans.query, ans.answer_type, u64::from(self.is_orig));
         let mut name = Vec::new();
-        if !raw.name(&mut name, self.place.netbios_server, &mut Notes::new()) {
+        if !raw.name(&mut name, self.context.netbios_server, &mut Notes::new()) {
             return;
         }
         let (seconds, millis) = (i64::from(raw.u32()), i64::from(raw.u16()));
@@ -320,14 +320,14 @@ impl Raiser<'_, '_> {
             is_query: u64::from(self.is_orig),
         };
         self.raise(|c, msg| EdnsAddl { c, msg, ans: edns });
-        let mut left = usize::from(record.len);
-        while left >= 4 {
+        let mut remaining = usize::from(record.len);
+        while remaining >= 4 {
             let (code, size) = (raw.u16(), usize::from(raw.u16()));
-            left -= 4;
-            if size > left {
+            remaining -= 4;
+            if size > remaining {
                 return;
             }
-            left -= size;
+            remaining -= size;
             match (code, raw.take(size)) {
                 (8, data) => {
                     if let Some(opt) = subnet(data) {
@@ -358,12 +358,12 @@ impl Raiser<'_, '_> {
         let (start, len) = (raw.pos(), usize::from(record.len));
         let svc_priority = raw.u16();
         let mut target = Vec::new();
-        if len < 3 || !raw.name_as_is(&mut target, self.place.netbios_server, &mut Notes::new()) {
+        if len < 3 || !raw.name_as_is(&mut target, self.context.netbios_server, &mut Notes::new()) {
             return;
         }
-        let left = len.saturating_sub(raw.pos() - start);
+        let remaining = len.saturating_sub(raw.pos() - start);
         let target_name = if target.is_empty() { b"." } else { &target[..] };
-        let svc_params = (left > 0).then(|| parameters(raw.take(left)));
+        let svc_params = (remaining > 0).then(|| parameters(raw.take(remaining)));
         let svcb = Svcb { svc_priority, target_name, svc_params };
         if record.kind == rr::SVCB {
             self.raise(|c, msg| SvcbReply { c, msg, ans, svcb });
@@ -372,16 +372,16 @@ impl Raiser<'_, '_> {
         }
     }
 
-    /// The second of two names that follow each other.
+    /// Returns the second of two consecutive names.
     fn second_name(&self, raw: &mut Cursor<'_>) -> Vec<u8> {
         let (mut name, mut notes) = (Vec::new(), Vec::new());
-        raw.name(&mut Vec::new(), self.place.netbios_server, &mut notes);
-        raw.name(&mut name, self.place.netbios_server, &mut notes);
+        raw.name(&mut Vec::new(), self.context.netbios_server, &mut notes);
+        raw.name(&mut name, self.context.netbios_server, &mut notes);
         name
     }
 }
 
-/// The network in the option of RFC 7871 §6.
+/// Parses the client subnet option (RFC 7871 §6).
 fn subnet(data: &[u8]) -> Option<EdnsEcs> {
     let [f0, f1, source, scope, address @ ..] = data else { return None };
     let bytes = usize::from(*source).div_ceil(8);
@@ -403,40 +403,40 @@ fn subnet(data: &[u8]) -> Option<EdnsEcs> {
     Some(EdnsEcs { family, source_prefix_len, scope_prefix_len, address })
 }
 
-/// The parameters of a service binding.
+/// Parses the parameters of a service binding.
 fn parameters(mut data: &[u8]) -> Vec<SvcbParam<'_>> {
     let mut all = Vec::new();
     while let [k0, k1, l0, l1, rest @ ..] = data {
         let (key, len) =
             (u16::from_be_bytes([*k0, *k1]), usize::from(u16::from_be_bytes([*l0, *l1])));
-        let is_cut = len > rest.len();
+        let is_truncated = len > rest.len();
         let (value, rest) = rest.split_at(len.min(rest.len()));
         data = rest;
         let (mandatory, alpn, p, hint, ech, raw) = (None, None, None, None, None, None);
-        // Zeek does not say the key of a value that is cut.
-        let shown = (!is_cut).then_some(key);
-        let mut param = SvcbParam { key: shown, mandatory, alpn, p, hint, ech, raw };
-        let is_sound = !is_cut && fill(&mut param, key, value);
-        param.raw = (!is_sound).then_some(value);
+        // As in Zeek, a parameter with a truncated value has no key.
+        let known_key = (!is_truncated).then_some(key);
+        let mut param = SvcbParam { key: known_key, mandatory, alpn, p, hint, ech, raw };
+        let is_valid = !is_truncated && parse_value(&mut param, key, value);
+        param.raw = (!is_valid).then_some(value);
         all.push(param);
     }
     all
 }
 
-/// Fills in the value of a parameter (RFC 9460 §7, §8); returns whether it is sound and its key known.
-fn fill<'a>(param: &mut SvcbParam<'a>, key: u16, value: &'a [u8]) -> bool {
+/// Parses the value of a parameter (RFC 9460 §7, §8). Returns whether it is valid and its key known.
+fn parse_value<'a>(param: &mut SvcbParam<'a>, key: u16, value: &'a [u8]) -> bool {
     let words = || value.chunks_exact(2).map(|two| u64::from(u16::from_be_bytes([two[0], two[1]])));
     match key {
         0 if !value.is_empty() && value.len().is_multiple_of(2) => {
             param.mandatory = Some(words().collect());
         }
         1 => {
-            let (mut names, mut left) = (Vec::new(), value);
-            while let Some((len, rest)) = left.split_first() {
+            let (mut names, mut remaining) = (Vec::new(), value);
+            while let Some((len, rest)) = remaining.split_first() {
                 match rest.split_at_checked(usize::from(*len)) {
                     Some((name, rest)) if !name.is_empty() => {
                         names.push(name);
-                        left = rest;
+                        remaining = rest;
                     }
                     _ => return false,
                 }
@@ -473,37 +473,37 @@ fn base64(data: &[u8]) -> String {
     out
 }
 
-/// A block of bytes behind its length, cut to what there is.
+/// Reads a block with a length prefix of two bytes, at most to the end.
 fn block<'a>(raw: &mut Cursor<'a>) -> &'a [u8] {
     let len = usize::from(raw.u16());
     raw.take(len)
 }
 
-/// A string behind its length, cut to what there is.
+/// Reads a string with a length prefix of one byte, at most to the end.
 fn text<'a>(raw: &mut Cursor<'a>) -> &'a [u8] {
     let len = usize::from(raw.u8());
     raw.take(len)
 }
 
-/// The same within `left` bytes of a record; `None` if it reaches beyond them. Its length is read even so.
-fn text_within<'a>(raw: &mut Cursor<'a>, left: &mut usize) -> Option<&'a [u8]> {
-    *left = left.checked_sub(1)?;
+/// Like [`text`], within `remaining` bytes of a record. `None` if the string exceeds them; its length is consumed nevertheless.
+fn text_within<'a>(raw: &mut Cursor<'a>, remaining: &mut usize) -> Option<&'a [u8]> {
+    *remaining = remaining.checked_sub(1)?;
     let len = usize::from(raw.u8());
-    *left = left.checked_sub(len)?;
+    *remaining = remaining.checked_sub(len)?;
     Some(raw.take(len))
 }
 
-/// The windows of a type bitmap (RFC 4034 §4.1.2).
+/// Reads the window blocks of a type bitmap (RFC 4034 §4.1.2).
 fn bitmaps<'a>(raw: &mut Cursor<'a>, start: usize, len: usize) -> Vec<&'a [u8]> {
     let mut all = Vec::new();
-    let mut left = len as i64 - (raw.pos() - start) as i64;
-    while left > 0 && raw.remaining() > 0 {
+    let mut remaining = len as i64 - (raw.pos() - start) as i64;
+    while remaining > 0 && raw.remaining() > 0 {
         let size = usize::from(raw.u16() as u8);
         if size == 0 {
             break;
         }
         all.push(raw.take(size));
-        left -= 2 + size as i64;
+        remaining -= 2 + size as i64;
     }
     all
 }
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_bindings_are_read_or_raw() {
+    fn parameters_of_bindings_are_parsed_or_raw() {
         let all = parameters(b"\0\x01\0\x06\x02h2\x02h3\0\x03\0\x03\x01\xbb\0\0\x04\0\x09ab");
         let [alpn, port, cut] = &all[..] else { panic!("{all:?}") };
         assert_eq!(alpn.alpn, Some(vec![&b"h2"[..], b"h3"]));

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Reads `data` as a record of its own length, and says what came of it.
+/// Parses `data` as a record of its length, and returns the result.
 fn read(kind: u16, data: &[u8]) -> (String, bool, Vec<String>) {
     let record = Record { kind, class: 1, ttl: 60, len: data.len() as u16 };
     let place = MessageContext { udp: true, hinfo: true, caa: true, ..MessageContext::default() };
@@ -52,7 +52,7 @@ fn names() {
 #[test]
 fn records_that_are_read_for_listeners() {
     assert_eq!(read(rr::HINFO, b"\x01a\x02bc"), (format!("{:?}", Data::Nothing), true, vec![]));
-    // What is behind the second text is too much.
+    // Data after the second string is an error.
     let (_, more, notes) = read(rr::HINFO, b"\x01a\x02bcd");
     assert_eq!((more, notes), (false, vec![]));
     bad(rr::HINFO, b"\x05\x01ab", "DNS_TXT_char_str_past_rdlen");

@@ -12,7 +12,7 @@ use crate::testing::Harness;
 
 type Row = BTreeMap<String, String>;
 
-fn feed(h: &mut Harness, analyzer: &mut Analyzer, chunks: &[(Dir, &[u8])]) {
+fn push(h: &mut Harness, analyzer: &mut Analyzer, chunks: &[(Dir, &[u8])]) {
     for (from, data) in chunks {
         analyzer.stream(&mut h.cx(), *from, data);
     }
@@ -21,7 +21,7 @@ fn feed(h: &mut Harness, analyzer: &mut Analyzer, chunks: &[(Dir, &[u8])]) {
 fn play(chunks: &[(Dir, &[u8])]) -> (Vec<Row>, Harness) {
     let mut h = Harness::new(Proto::Tcp, 21);
     let mut analyzer = Analyzer::new(&mut h.cx());
-    feed(&mut h, &mut analyzer, chunks);
+    push(&mut h, &mut analyzer, chunks);
     analyzer.end(&mut h.cx(), Dir::Orig);
     analyzer.end(&mut h.cx(), Dir::Resp);
     analyzer.finish(&mut h.cx());
@@ -54,7 +54,7 @@ const TRANSFER: &[(Dir, &[u8])] = &[
 ];
 
 #[test]
-fn an_exchange_of_tokens_takes_three_numbers() {
+fn an_exchange_of_tokens_takes_three_analyzer_ids() {
     let next_number = |reply: &[u8]| {
         let mut h = Harness::new(Proto::Tcp, 21);
         h.listen("");
@@ -103,7 +103,7 @@ fn commands_for_files_make_rows() {
 fn a_data_connection_names_the_file() {
     let mut h = Harness::new(Proto::Tcp, 21);
     let mut control = Analyzer::new(&mut h.cx());
-    feed(&mut h, &mut control, &TRANSFER[..13]);
+    push(&mut h, &mut control, &TRANSFER[..13]);
     let id = h.conn.id;
     let to = ConnId { orig_p: 2000, resp_p: 1055, ..id };
     let (uid, other) = (h.conn.uid, h.env.uids.connection(2, 0));
@@ -114,7 +114,7 @@ fn a_data_connection_names_the_file() {
     data.finish(&mut h.cx());
     assert!(h.confirmed(Tag::FtpData));
     (h.conn.uid, h.conn.id) = (uid, id);
-    feed(&mut h, &mut control, &TRANSFER[13..]);
+    push(&mut h, &mut control, &TRANSFER[13..]);
     control.finish(&mut h.cx());
     let (rows, files) = (h.rows("ftp"), h.rows("files"));
     assert_eq!(rows.len(), 2);
@@ -167,7 +167,7 @@ fn tls_takes_over() {
 }
 
 #[test]
-fn a_request_that_never_ends_is_odd() {
+fn a_request_that_never_ends_is_weird() {
     for fin in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 21);
         let mut analyzer = Analyzer::new(&mut h.cx());
@@ -182,7 +182,7 @@ fn a_request_that_never_ends_is_odd() {
 }
 
 #[test]
-fn no_ftp_at_all() {
+fn other_protocols_are_violations() {
     let (rows, h) = play(&[(Dir::Resp, b"SSH-2.0-x\r\n")]);
     assert!(rows.is_empty());
     assert!(h.violated(Tag::Ftp));
@@ -190,7 +190,7 @@ fn no_ftp_at_all() {
 
 proptest! {
     #[test]
-    fn cuts_do_not_matter(cut in 0usize..40, which in 0usize..TRANSFER.len()) {
+    fn rows_do_not_depend_on_chunks(cut in 0usize..40, which in 0usize..TRANSFER.len()) {
         let mut chunks = TRANSFER.to_vec();
         let (from, data) = chunks[which];
         let (a, b) = data.split_at(cut.min(data.len()));
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do(chunks: Vec<(bool, Vec<u8>)>, words in "((PORT 1,2,3,4,5,6|RETR x|PASV|AUTH GSSAPI|ADAT FgMB|AUTH TLS|CWD \\.\\.)\r\n){0,30}", replies in "((227 \\(1,2,3,4,5,6\\)|334 ADAT=FgM|250 x|150 4|257 /)\r\n){0,30}") {
+    fn any_bytes_are_analyzed(chunks: Vec<(bool, Vec<u8>)>, words in "((PORT 1,2,3,4,5,6|RETR x|PASV|AUTH GSSAPI|ADAT FgMB|AUTH TLS|CWD \\.\\.)\r\n){0,30}", replies in "((227 \\(1,2,3,4,5,6\\)|334 ADAT=FgM|250 x|150 4|257 /)\r\n){0,30}") {
         let mut all = vec![(Dir::Orig, words.as_bytes()), (Dir::Resp, replies.as_bytes())];
         all.extend(chunks.iter().map(|(o, d)| (if *o { Dir::Orig } else { Dir::Resp }, &d[..])));
         all.push((Dir::Orig, words.as_bytes()));

@@ -1,4 +1,4 @@
-//! Files that several responses bring, or that come with holes and pauses.
+//! Files in several responses, with gaps and pauses.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::http::Analyzer;
 use crate::testing::Harness;
 
 #[test]
-fn answers_to_requests_for_ranges_have_the_name_of_their_url() {
+fn responses_to_range_requests_have_the_fuid_of_their_url() {
     let get = |path: &str| {
         format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n").into_bytes()
     };
@@ -43,7 +43,7 @@ fn a_range_that_is_refused_ends_its_file() {
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/9\r\n\r\nabc";
     let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
     let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
-    // Its words are added to the file, which the first row names.
+    // Its body is added to the file, which the first row lists.
     assert_ne!(rows[0]["resp_fuids"], "-");
     assert_eq!(rows[1]["resp_fuids"], "-");
     assert_eq!(h.rows("files").len(), 1);
@@ -51,7 +51,7 @@ fn a_range_that_is_refused_ends_its_file() {
 }
 
 #[test]
-fn each_range_asks_for_its_file() {
+fn each_range_requests_a_file_handle() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/9\r\nContent-Length: 3\r\n\r\nabc";
     let mut h = Harness::new(Proto::Tcp, 80);
@@ -66,7 +66,7 @@ fn each_range_asks_for_its_file() {
 }
 
 #[test]
-fn an_answer_shorter_than_what_came_is_another_file() {
+fn a_response_shorter_than_the_data_so_far_is_another_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
     let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
@@ -78,7 +78,7 @@ fn an_answer_shorter_than_what_came_is_another_file() {
 }
 
 #[test]
-fn a_range_that_is_answered_with_nothing_ends_its_file() {
+fn an_empty_response_to_a_range_request_ends_its_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
     let seen = |between: &[u8]| {
@@ -102,7 +102,7 @@ fn a_range_that_is_answered_with_nothing_ends_its_file() {
 }
 
 #[test]
-fn a_gap_of_a_range_is_reported_by_its_place_in_the_body() {
+fn a_gap_of_a_range_is_reported_at_its_offset_in_the_body() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nRange: bytes=20-\r\n\r\n");
@@ -114,12 +114,12 @@ fn a_gap_of_a_range_is_reported_by_its_place_in_the_body() {
     let now = h.now;
     h.env.files.finish(&mut h.env.logs, now, |_, _| ());
     let file = &h.rows("files")[0];
-    // From 0 to 20, and from 60, 10 behind the first 50, to 80.
+    // Missing: bytes 0 to 20, and bytes 60 (10 after the first 50) to 80.
     assert_eq!((&file["seen_bytes"][..], &file["missing_bytes"][..]), ("90", "40"));
 }
 
 #[test]
-fn a_gap_behind_the_last_byte_of_a_file_of_ranges_is_another_file() {
+fn a_gap_after_the_last_byte_of_a_file_of_ranges_is_another_file() {
     for range in ["Range: bytes=0-\r\n", ""] {
         let mut h = Harness::new(Proto::Tcp, 80);
         let mut a = Analyzer::new(&mut h.cx());
@@ -135,13 +135,13 @@ fn a_gap_behind_the_last_byte_of_a_file_of_ranges_is_another_file() {
             ["seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
         };
         let files: Vec<_> = h.rows("files").iter().map(of).collect();
-        let wanted = [["3", "0", "3", "F"], ["0", "5", "-", "T"]];
-        assert_eq!(files, wanted.map(|row| row.map(str::to_owned)));
+        let expected = [["3", "0", "3", "F"], ["0", "5", "-", "T"]];
+        assert_eq!(files, expected.map(|row| row.map(str::to_owned)));
     }
 }
 
 #[test]
-fn a_body_that_goes_on_after_long_silence_is_reported_again() {
+fn a_body_that_continues_after_a_timeout_is_reported_again() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let head = b"HTTP/1.1 200 OK\r\nContent-Disposition: attachment; filename=f\r\n\
@@ -167,12 +167,12 @@ fn a_body_that_goes_on_after_long_silence_is_reported_again() {
         ["fuid", "seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
     };
     let files: Vec<_> = h.rows("files").iter().map(of).collect();
-    let wanted = [["10", "0", "30", "T"], ["10", "0", "-", "T"], ["0", "10", "-", "F"]];
-    assert_eq!(files, wanted.map(|[a, b, c, d]| [fuid, a, b, c, d].map(str::to_owned)));
+    let expected = [["10", "0", "30", "T"], ["10", "0", "-", "T"], ["0", "10", "-", "F"]];
+    assert_eq!(files, expected.map(|[a, b, c, d]| [fuid, a, b, c, d].map(str::to_owned)));
 }
 
 #[test]
-fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
+fn a_range_continues_after_a_timeout_although_its_file_was_removed() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nRange: bytes=0-\r\n\r\n").into_bytes();
@@ -182,7 +182,7 @@ fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
     h.now += Interval::from_secs(300);
     let now = h.now;
     h.env.files.expire(&mut h.env.logs, now, now, |_, _| ());
-    // Another file of ranges begins: the one that timed out is dropped.
+    // Another file of ranges starts, and the one that timed out is removed.
     h.now += Interval::from_secs(30);
     let mut other = Analyzer::new(&mut h.cx());
     other.stream(&mut h.cx(), Dir::Orig, &get("/b"));
@@ -201,11 +201,11 @@ fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
 }
 
 #[test]
-fn connections_that_bring_ranges_of_one_file() {
+fn connections_with_ranges_of_one_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Disposition: attachment; filename=f\r\n\
                  Content-Range: bytes 0-2/99\r\n\r\nabc";
-    // Names of the second connection's row and connections of the file.
+    // The file fields of the second connection's row, and the lengths of the files.
     let second = |answer: &[u8], port: u16| {
         let mut h = Harness::new(Proto::Tcp, 80);
         for (number, answer) in [(1, &part[..]), (2, answer)] {
@@ -227,34 +227,34 @@ fn connections_that_bring_ranges_of_one_file() {
     let is = |named, filenames: &str, seen: &str| (named, filenames.to_owned(), seen.to_owned());
     let range = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-4/99\r\n\r\nde";
     assert_eq!(second(range, 1_001), is(true, "f", "5,5"));
-    // The endpoints tell connections from each other.
+    // Connections are distinguished by their endpoints.
     assert_eq!(second(range, 1_000), is(false, "-", "5"));
-    // Bytes without offset and size continue the file, whichever connection carries them.
+    // Data without offset and size continues the file on any connection.
     let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
     assert_eq!(second(whole, 1_001), is(false, "-", "5"));
 }
 
 #[test]
-fn the_lf_of_a_split_empty_line_begins_a_part_of_stated_length() {
-    // Within a part CR alone ends no line any more when the LF comes.
+fn the_lf_of_a_split_empty_line_starts_a_part_of_declared_length() {
+    // Within a part, a lone CR is not a line end any more when the LF arrives.
     let parts = b"--b\r\nContent-Length: 6\r\n\r\nGIF89a\r\n--b--\r\n";
     let head = format!(
         "POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n\
          Content-Length: {}\r\n\r\n",
         parts.len()
     );
-    let told = |cut: usize| {
+    let result = |cut: usize| {
         let first = [head.as_bytes(), &parts[..cut]].concat();
         let (rows, h) = run(&[(Dir::Orig, &first), (Dir::Orig, &parts[cut..])]);
         (rows[0]["orig_mime_types"].clone(), h.rows("files")[0]["seen_bytes"].clone())
     };
     let empty = parts.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 2;
-    assert_eq!(told(empty), ("image/gif".to_owned(), "6".to_owned()));
-    assert_eq!(told(empty + 1), ("-".to_owned(), "6".to_owned()));
+    assert_eq!(result(empty), ("image/gif".to_owned(), "6".to_owned()));
+    assert_eq!(result(empty + 1), ("-".to_owned(), "6".to_owned()));
 }
 
 #[test]
-fn a_gap_behind_a_complete_request_ends_with_the_connection_unless_another_exchange_began() {
+fn a_gap_after_a_complete_request_ends_with_the_connection_unless_another_exchange_began() {
     const POST: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
     const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     for (replies, timedout) in [(1, "F"), (2, "T")] {
@@ -262,7 +262,7 @@ fn a_gap_behind_a_complete_request_ends_with_the_connection_unless_another_excha
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, POST);
         a.stream(&mut h.cx(), Dir::Resp, REPLY);
-        // A second request that was not captured: its reply begins the next exchange.
+        // A second request that was not captured: its reply starts the next exchange.
         a.gap(&mut h.cx(), Dir::Orig, 300);
         if replies == 2 {
             a.stream(&mut h.cx(), Dir::Resp, REPLY);
@@ -280,7 +280,7 @@ fn a_gap_behind_a_complete_request_ends_with_the_connection_unless_another_excha
 }
 
 #[test]
-fn a_gap_behind_a_complete_body_is_a_file_of_the_same_name_until_the_next_exchange() {
+fn a_gap_after_a_complete_body_is_a_file_with_the_same_fuid_until_the_next_exchange() {
     for next in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 80);
         let mut a = Analyzer::new(&mut h.cx());

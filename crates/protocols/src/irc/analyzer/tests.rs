@@ -63,7 +63,7 @@ fn names_and_channels_make_rows() {
 }
 
 #[test]
-fn a_transfer_without_its_beginning_makes_none() {
+fn a_transfer_without_its_first_bytes_has_no_row() {
     let mut h = Harness::new(Proto::Tcp, 6667);
     let mut analyzer = Analyzer::new(&mut h.cx());
     let offer = b"PRIVMSG you :\x01DCC SEND a.txt 3221225985 2000 12\x01\r\n";
@@ -91,7 +91,7 @@ fn each_number_of_a_receiver_is_an_event() {
 }
 
 #[test]
-fn the_end_of_a_transfer_asks_for_the_file_of_a_side_that_has_none() {
+fn the_end_requests_a_file_handle_for_a_side_without_a_file() {
     let handle = |is_orig: bool| format!(r#"get_file_handle "is_orig":{is_orig}"#);
     let mut h = Harness::new(Proto::Tcp, 2000);
     h.listen("get_file_handle");
@@ -143,7 +143,7 @@ fn tls_takes_over() {
 }
 
 #[test]
-fn no_irc_at_all() {
+fn other_protocols_are_violations() {
     let (rows, h) = play(&[(Dir::Resp, b"220 hi\r\n12 x\r\n")]);
     assert!(rows.is_empty());
     assert!(h.violated(Tag::Irc) && !h.confirmed(Tag::Irc));
@@ -151,7 +151,7 @@ fn no_irc_at_all() {
 
 proptest! {
     #[test]
-    fn cuts_do_not_matter(cut in 0usize..60, which in 0usize..SESSION.len()) {
+    fn rows_do_not_depend_on_chunks(cut in 0usize..60, which in 0usize..SESSION.len()) {
         let mut chunks = SESSION.to_vec();
         let (from, data) = chunks[which];
         let (a, b) = data.split_at(cut.min(data.len()));
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do(chunks: Vec<(bool, Vec<u8>)>, text in "((:a )?(NICK|USER|JOIN|NJOIN|PRIVMSG|SERVER|PASS)( [:a,#]{0,5}){0,5}\r\n){0,20}") {
+    fn any_bytes_are_analyzed(chunks: Vec<(bool, Vec<u8>)>, text in "((:a )?(NICK|USER|JOIN|NJOIN|PRIVMSG|SERVER|PASS)( [:a,#]{0,5}){0,5}\r\n){0,20}") {
         let mut all = vec![(Dir::Orig, text.as_bytes()), (Dir::Resp, text.as_bytes())];
         all.extend(chunks.iter().map(|(o, d)| (if *o { Dir::Orig } else { Dir::Resp }, &d[..])));
         let (rows, h) = play(&all);
@@ -169,7 +169,7 @@ proptest! {
     }
 }
 
-/// The events of lines, without the connection; `<` begins those of the server.
+/// The events of lines, without the connection; lines of the server start with `<`.
 fn events(lines: &[&str]) -> (Vec<String>, Harness) {
     let mut h = Harness::new(Proto::Tcp, 6667);
     h.listen("irc_");
@@ -220,12 +220,12 @@ fn replies_have_events() {
         ("372 me :hello", r#"irc_reply false,"prefix":"s","code":372,"params":"me :hello""#),
     ] {
         let (got, _) = events(&[&format!("<:s {line}")]);
-        shows(&got, event);
+        assert_event(&got, event);
     }
 }
 
 /// Checks the name of the only event, and its arguments after `is_orig`.
-fn shows(got: &[String], event: &str) {
+fn assert_event(got: &[String], event: &str) {
     let [got] = got else { panic!("{got:?}") };
     let (name, arguments) = event.split_once(' ').unwrap();
     assert!(got.contains(name), "{got} {event}");
@@ -254,12 +254,12 @@ fn commands_have_events() {
         ("P\0NG x\0y", r#"irc_request true,"prefix":"","command":"P","arguments":"x""#),
         ("<:s\0t NOTI\0CE x", r#"irc_message false,"prefix":"s","command":"NOTI","message":"x""#),
     ] {
-        shows(&events(&[line]).0, event);
+        assert_event(&events(&[line]).0, event);
     }
 }
 
 #[test]
-fn lines_that_their_events_cannot_show_are_weird() {
+fn lines_with_invalid_parameters_are_weird() {
     for (line, weird) in [
         ("<:s 266 me", "invalid_irc_global_users_reply"),
         ("<:s 311 me n u h *", "irc_invalid_whois_user_line"),
@@ -284,7 +284,7 @@ fn lines_that_their_events_cannot_show_are_weird() {
 }
 
 #[test]
-fn a_lone_cr_is_reported_before_the_line_behind_it() {
+fn a_lone_cr_is_reported_before_the_next_line() {
     let mut h = Harness::new(Proto::Tcp, 6667);
     h.listen("");
     let mut a = Analyzer::new(&mut h.cx());

@@ -8,11 +8,11 @@ gannet_log::row! {
     /// One row for each NICK, USER, JOIN or DCC transfer.
     #[derive(Clone, Debug)]
     pub struct IrcRow = "irc" {
-        /// When the session's last message of these was seen.
+        /// Time of the last such message of the session.
         ts: Time = "ts",
-        /// The connection.
+        /// Identifier of the connection.
         uid: Uid = "uid",
-        /// Its endpoints.
+        /// Endpoints of the connection.
         id: ConnId = "id",
         /// The client's nickname.
         nick: Option<Vec<u8>> = "nick",
@@ -20,23 +20,23 @@ gannet_log::row! {
         user: Option<Vec<u8>> = "user",
         /// The command.
         command: Option<&'static str> = "command",
-        /// Its value: the name, the channel.
+        /// Argument of the command: a name or a channel.
         value: Option<Vec<u8>> = "value",
         /// Further arguments.
         addl: Option<Vec<u8>> = "addl",
-        /// Name of the file that was offered.
+        /// Name of the offered file.
         dcc_file_name: Option<Vec<u8>> = "dcc_file_name",
-        /// Its size as stated by the sender.
+        /// Size of the file according to the sender, in bytes.
         dcc_file_size: Option<u64> = "dcc_file_size",
-        /// Its type, from its content.
+        /// MIME type of the file, detected from its content.
         dcc_mime_type: Option<&'static str> = "dcc_mime_type",
-        /// The file.
+        /// Identifier of the file.
         fuid: Option<Uid> = "fuid",
     }
 }
 
 impl IrcRow {
-    /// A session of which nothing is known yet.
+    /// The row of a new session.
     pub(in crate::irc) fn new(ts: Time, uid: Uid, id: ConnId) -> Self {
         Self {
             ts,

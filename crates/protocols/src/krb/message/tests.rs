@@ -28,12 +28,12 @@ pub(crate) fn as_req() -> Vec<u8> {
     as_req_with(&[])
 }
 
-/// The same with pre-authentication data.
+/// An AS-REQ with pre-authentication data.
 pub(crate) fn as_req_with(padata: &[u8]) -> Vec<u8> {
     as_req_of(padata, &[])
 }
 
-/// The same with an address of the client's host, which says that it is one of IPv4.
+/// An AS-REQ with an address of the client's host, of the family IPv4.
 pub(crate) fn as_req_from(address: &[u8]) -> Vec<u8> {
     let address = tlv(0x30, &[&int(0, 2), &tlv(0xa1, &[&tlv(4, &[address])])]);
     as_req_of(&[], &tlv(0xa9, &[&tlv(0x30, &[&address])]))
@@ -55,14 +55,14 @@ fn as_req_of(padata: &[u8], addresses: &[u8]) -> Vec<u8> {
     tlv(0x6a, &[&tlv(0x30, &[&int(1, 5), &int(2, 10), padata, &tlv(0xa4, &[&body])])])
 }
 
-/// Pre-authentication data by a certificate (RFC 4556): in field 3 of a request, 2 of a reply.
+/// Pre-authentication data with a certificate (RFC 4556): field 3 of a request, field 2 of a reply.
 pub(crate) fn pkinit_data(is_reply: bool, certificate: &[u8]) -> Vec<u8> {
     let algorithms = tlv(0x31, &[]);
     let content = tlv(0x30, &[&tlv(6, &[b"id-pkinit-authData"])]);
     let certificates = tlv(0xa0, &[certificate]);
     let signed = tlv(0x30, &[&[2, 1, 3], &algorithms, &content, &certificates]);
     let signed = tlv(0x30, &[&tlv(6, &[b"id-signedData"]), &tlv(0xa0, &[&signed])]);
-    // What signs is in a sequence of a request, and one of the choices of a reply.
+    // The signed data is in a sequence of a request, and in a choice of a reply.
     let inner = tlv(0x80, &[&signed]);
     let outer = if is_reply { tlv(0xa0, &[&tlv(0x30, &[&inner])]) } else { tlv(0x30, &[&inner]) };
     let kind = if is_reply { 17 } else { 16 };
@@ -75,7 +75,7 @@ pub(crate) fn as_rep() -> Vec<u8> {
     as_rep_with(&[])
 }
 
-/// The same with pre-authentication data.
+/// An AS-REP with pre-authentication data.
 pub(crate) fn as_rep_with(padata: &[u8]) -> Vec<u8> {
     let ticket = tlv(
         0x61,
@@ -101,7 +101,7 @@ pub(crate) fn as_rep_with(padata: &[u8]) -> Vec<u8> {
     tlv(0x6b, &[&tlv(0x30, &fields.iter().map(|f| &f[..]).collect::<Vec<_>>())])
 }
 
-/// A KRB-ERROR with a code and perhaps words.
+/// A KRB-ERROR with a code and an optional text.
 pub(crate) fn krb_error(code: u8, text: &[u8]) -> Vec<u8> {
     let text = if text.is_empty() { Vec::new() } else { tlv(0xab, &[&tlv(0x1b, &[text])]) };
     let fields = [int(0, 5), int(1, 30), int(6, code), tlv(0xaa, &[&name(&[b"cifs", b"h"])])];
@@ -113,27 +113,27 @@ fn read(data: &[u8]) -> Option<Message<'_>> {
     parse(data, &mut ParsedFacts::default()).ok()
 }
 
-/// The error for bytes that are not a message.
-fn said(data: &[u8]) -> String {
-    crate::support::said(parse(data, &mut ParsedFacts::default()).unwrap_err())
+/// The parse error of a malformed message.
+fn parse_error(data: &[u8]) -> String {
+    crate::support::error_text(parse(data, &mut ParsedFacts::default()).unwrap_err())
 }
 
 #[test]
-fn what_is_wrong() {
+fn parse_errors() {
     let request = as_req();
-    // The last argument's content has three bytes less than its head says.
-    let cut = said(&request[..request.len() - 3]);
-    assert_eq!(cut, "out_of_bound: KRB_REQ_Arg:data: 11 > 8");
+    // The content of the last argument is three bytes shorter than its length.
+    let truncated = parse_error(&request[..request.len() - 3]);
+    assert_eq!(truncated, "out_of_bound: KRB_REQ_Arg:data: 11 > 8");
     let reply = as_rep();
-    let cut = said(&reply[..reply.len() - 1]);
-    assert_eq!(cut, "out_of_bound: KRB_Encrypted_Data_in_Seq:data: 36 > 35");
-    assert_eq!(said(&reply[..40]), "out_of_bound: KRB_KDC_REP:client_name: 57 > 36");
-    assert_eq!(said(b"\x64\0"), "invalid index for case: KRB_PDU: 4");
-    assert_eq!(said(b"\x7e\0\x30\0"), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
+    let truncated = parse_error(&reply[..reply.len() - 1]);
+    assert_eq!(truncated, "out_of_bound: KRB_Encrypted_Data_in_Seq:data: 36 > 35");
+    assert_eq!(parse_error(&reply[..40]), "out_of_bound: KRB_KDC_REP:client_name: 57 > 36");
+    assert_eq!(parse_error(b"\x64\0"), "invalid index for case: KRB_PDU: 4");
+    assert_eq!(parse_error(b"\x7e\0\x30\0"), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
     let safe = b"\x74\0\x30\0\xa0\0\xa1\0\x02\0\xa3\0\xa0\x02\x04\0";
-    assert_eq!(said(safe), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
-    let odd = tlv(0x7e, &[&tlv(0x30, &[&tlv(0xad, &[])])]);
-    assert_eq!(said(&odd), "invalid index for case: KRB_ERROR_Arg_Data: 13");
+    assert_eq!(parse_error(safe), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
+    let invalid = tlv(0x7e, &[&tlv(0x30, &[&tlv(0xad, &[])])]);
+    assert_eq!(parse_error(&invalid), "invalid index for case: KRB_ERROR_Arg_Data: 13");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn requests_replies_and_errors() {
 }
 
 #[test]
-fn nothing_cut_short_is_a_reply() {
+fn truncated_replies_are_invalid() {
     let data = as_rep();
     for n in 0..data.len() {
         assert_eq!(read(&data[..n]), None);
@@ -164,7 +164,7 @@ fn nothing_cut_short_is_a_reply() {
 }
 
 #[test]
-fn times_run_over() {
+fn times_carry_over() {
     assert_eq!(seconds(b"19700101000000Z"), 0);
     assert_eq!(seconds(b"20000229235960Z"), 951_868_800);
     assert_eq!(seconds(b"20001301000000Z"), seconds(b"20010101000000Z"));
@@ -173,7 +173,7 @@ fn times_run_over() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read(data in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..400) {
+    fn any_bytes_are_parsed(data in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..400) {
         let _ = parse(&data, &mut ParsedFacts::default());
         let mut message = as_rep();
         for (to, from) in message.iter_mut().skip(at).zip(&data) {

@@ -1,4 +1,4 @@
-//! Browsers, which all claim to be others.
+//! Parses the user agents of browsers, which contain the names of other browsers.
 
 use super::version::Software;
 use super::version::Version;
@@ -6,13 +6,14 @@ use super::version::count;
 use super::version::find;
 
 impl Software {
-    /// Reads what software says of itself: `Apache/2.4.7 (Ubuntu)`, `OpenSSH_8.9p1`, a browser's user agent.
+    /// Parses the text with which software identifies itself: `Apache/2.4.7 (Ubuntu)`,
+    /// `OpenSSH_8.9p1`, a browser's user agent.
     pub fn parse(text: &[u8]) -> Self {
         if is_browser(text) { parse(text) } else { Self::parse_plain(text) }
     }
 }
 
-/// Whether a user agent begins as those of browsers do: `Mozilla/5.`, `Opera/9.`
+/// Whether a user agent begins like those of browsers: `Mozilla/5.`, `Opera/9.`
 fn is_browser(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"Mozilla/").or_else(|| text.strip_prefix(b"Opera/"));
     rest.is_some_and(|r| {
@@ -21,10 +22,10 @@ fn is_browser(text: &[u8]) -> bool {
     })
 }
 
-/// The browser behind a user agent: marks are looked for from the telling to the common.
+/// The browser that a user agent belongs to: rare marks are searched first, common ones last.
 fn parse(text: &[u8]) -> Software {
     let is_dotted = |c: &u8| c.is_ascii_digit() || *c == b'.';
-    // A name and the version number behind its first occurrence.
+    // The name, and the version number after its first occurrence.
     let versioned = |mark: &[u8]| {
         let at = find(text, mark)?;
         let end = at + mark.len() + count(&text[at + mark.len()..], is_dotted);
@@ -79,7 +80,7 @@ fn parse(text: &[u8]) -> Software {
     named("<unknown browser>", Version::default())
 }
 
-/// `Opera 11.00` as the last words.
+/// The version in `Opera 11.00` at the end of the text.
 fn opera_at_end(text: &[u8]) -> Option<Version> {
     let tail = text.iter().rev().take_while(|c| c.is_ascii_digit() || **c == b'.').count();
     let (head, _) = text.split_at(text.len() - tail);
@@ -114,10 +115,10 @@ fn opera(text: &[u8], version: impl Fn(&[u8]) -> Version) -> Software {
     // The first of these names, with or without a slash.
     let names = [&b"Opera Mini"[..], b"Opera Mobi"];
     let name = names.iter().filter(|n| find(text, n).is_some()).min_by_key(|n| find(text, n));
-    let told = find(text, b"Version/").is_some();
+    let has_version = find(text, b"Version/").is_some();
     match name {
         Some(name) if small.is_some() => {
-            let mark: &[u8] = if told { b"Version/" } else { b"Opera Mini/" };
+            let mark: &[u8] = if has_version { b"Version/" } else { b"Opera Mini/" };
             Software { name: name.to_vec(), version: version(mark) }
         }
         _ => Software { name: b"Opera".to_vec(), version: version(b"Version/") },

@@ -1,6 +1,6 @@
-//! software.log: software of hosts, by its own identification.
+//! software.log: software that hosts run, as the software identifies itself.
 //!
-//! Analyzers report what they [`DetectedSoftware`]; it is parsed ([`version`](self), browsers separately) and
+//! Analyzers report [`DetectedSoftware`]; it is parsed ([`version`](self), browsers separately) and
 //! logged once a day for each host, name and version.
 
 mod browser;
@@ -17,7 +17,7 @@ use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Port;
 
-use super::known::make_room;
+use super::known::ensure_capacity;
 
 pub use version::Software;
 pub use version::Version;
@@ -25,7 +25,7 @@ pub use version::Version;
 gannet_log::row! {
     /// Software that hosts run, once a day for each host and version.
     pub struct SoftwareRow<'a> = "software", opt_in {
-        /// When it was seen.
+        /// Time at which it was seen.
         ts: Time = "ts",
         /// The host that runs it.
         host: Addr = "host",
@@ -43,23 +43,23 @@ gannet_log::row! {
         minor2: Option<u64> = "version.minor2",
         /// Fourth number.
         minor3: Option<u64> = "version.minor3",
-        /// The text behind the numbers.
+        /// The text after the numbers.
         addl: Option<&'a [u8]> = "version.addl",
-        /// The software's own identification.
+        /// The text with which the software identifies itself.
         unparsed_version: &'a [u8] = "unparsed_version",
     }
 }
 
-/// Software that was seen.
+/// Software that identified itself.
 #[derive(Clone, Copy, Debug)]
 pub struct DetectedSoftware<'a> {
     /// Host that runs it.
     pub host: Addr,
-    /// On which port, for some servers.
+    /// Its port, for some servers.
     pub port: Option<u16>,
-    /// What kind it is, as the log spells it.
+    /// Type of software, as in the log.
     pub kind: &'static str,
-    /// The software's own identification.
+    /// The text with which the software identifies itself.
     pub text: &'a [u8],
 }
 
@@ -69,14 +69,14 @@ const DAY: Interval = Interval::from_secs(86_400);
 const REPEATS: Interval = Interval::from_secs(600);
 /// Versions of one piece of software on one host that are remembered: with one more it begins again.
 const MAX_VERSIONS: usize = 20;
-/// Names of software that are remembered of one host.
+/// Maximum number of names of software kept per host.
 const MAX_NAMES: usize = 1_000;
-/// Hosts that are remembered.
+/// Maximum number of hosts in the table.
 const MAX_HOSTS: usize = 100_000;
-/// Latest findings that are remembered.
+/// Maximum number of recent findings in the table.
 const MAX_LATEST: usize = 100_000;
 
-/// What runs where.
+/// Software by host, and recent findings.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
     hosts: HashMap<Addr, Host, KeyedHash>,
@@ -88,27 +88,27 @@ type Latest = (Addr, Option<u16>, &'static str, Box<[u8]>);
 #[derive(Debug)]
 struct Host {
     since: Time,
-    /// By name, what versions of it said.
+    /// By name, the texts with which its versions identified themselves.
     names: HashMap<Vec<u8>, HashSet<Box<[u8]>, KeyedHash>, KeyedHash>,
 }
 
 impl Tracker {
-    pub(super) fn found(&mut self, logs: &mut Logs, now: Time, found: &DetectedSoftware<'_>) {
+    pub(super) fn on_detected(&mut self, logs: &mut Logs, now: Time, found: &DetectedSoftware<'_>) {
         let key = (found.host, found.port, found.kind, found.text.into());
         if self.latest.get(&key).is_some_and(|at| now < *at + REPEATS) {
             return;
         }
-        make_room(&mut self.latest, MAX_LATEST, |at| now < *at + REPEATS);
+        ensure_capacity(&mut self.latest, MAX_LATEST, |at| now < *at + REPEATS);
         self.latest.insert(key, now);
         let software = Software::parse(found.text);
-        if self.is_news(now, found.host, &software.name, found.text) {
+        if self.insert_if_new(now, found.host, &software.name, found.text) {
             log(logs, now, found, &software);
         }
     }
 
-    fn is_news(&mut self, now: Time, host: Addr, name: &[u8], text: &[u8]) -> bool {
+    fn insert_if_new(&mut self, now: Time, host: Addr, name: &[u8], text: &[u8]) -> bool {
         if !self.hosts.contains_key(&host) {
-            make_room(&mut self.hosts, MAX_HOSTS, |h| now < h.since + DAY);
+            ensure_capacity(&mut self.hosts, MAX_HOSTS, |h| now < h.since + DAY);
         }
         let fresh = || Host { since: now, names: HashMap::default() };
         let host = self.hosts.entry(host).or_insert_with(fresh);
@@ -163,7 +163,7 @@ mod tests {
                 kind: "HTTP::SERVER",
                 text: text.as_bytes(),
             };
-            tracker.found(&mut logs, Time::from_secs(at), &found);
+            tracker.on_detected(&mut logs, Time::from_secs(at), &found);
             logs.counts().first().map_or(0, |c| c.rows)
         };
         assert_eq!(found(1, 1, "a/1.0"), 1);
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(found(701, 1, "a/1.1"), 2, "another version");
         assert_eq!(found(702, 2, "a/1.1"), 3, "another host");
         assert_eq!(found(86_401, 1, "a/1.0"), 4, "another day");
-        // With too many versions the table is cleared, except the current one.
+        // If there are too many versions, the table is cleared except for the current one.
         for n in 0..30 {
             found(90_000, 1, &format!("b/1.{n}"));
         }

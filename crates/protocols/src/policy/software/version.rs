@@ -1,4 +1,4 @@
-//! Names and versions in what software says of itself.
+//! Parses names and versions in the text with which software identifies itself.
 //!
 //! There is no grammar: a name, then usually a separator and numbers, then anything. The results
 //! equal those of Zeek's software framework.
@@ -8,29 +8,30 @@ use crate::http::message::unescape;
 /// The parts of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version {
-    /// The first number.
+    /// The first number of the version.
     pub major: Option<u64>,
-    /// The second.
+    /// The second number.
     pub minor: Option<u64>,
-    /// The third.
+    /// The third number.
     pub minor2: Option<u64>,
-    /// The fourth.
+    /// The fourth number.
     pub minor3: Option<u64>,
-    /// The text behind it, like `beta42` or a platform.
+    /// The text after the numbers, like `beta42` or a platform.
     pub addl: Option<Vec<u8>>,
 }
 
-/// A parsed piece of software.
+/// Name and version of a piece of software.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Software {
     /// Its name.
     pub name: Vec<u8>,
-    /// Its version, as far as stated.
+    /// Its version, as far as the text states one.
     pub version: Version,
 }
 
 impl Software {
-    /// Reads what software other than a browser says of itself: `Apache/2.4.7 (Ubuntu)`, `OpenSSH_8.9p1`.
+    /// Parses the identification of software other than a browser: `Apache/2.4.7 (Ubuntu)`,
+    /// `OpenSSH_8.9p1`.
     pub(super) fn parse_plain(text: &[u8]) -> Self {
         if let Some(pixel) = android_pixel(text) {
             return pixel;
@@ -49,7 +50,7 @@ impl Software {
     }
 }
 
-/// `\xE6` as `%E6`, as some writers of logs escape bytes.
+/// Rewrites `\xE6` to `%E6`: some log writers escape bytes as the former.
 fn percent(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -77,8 +78,8 @@ fn android_pixel(text: &[u8]) -> Option<Software> {
     Some(Software { name: b"Android (Google Pixel)".to_vec(), version })
 }
 
-/// Before, within and after the first run of at least two of a version's characters, together with
-/// a separator in front of it.
+/// Splits a text at the first run of at least two version characters with the separator before it:
+/// into the text before, the version, and the text after.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     (0..text.len()).find_map(|at| {
         let len = version_len(&text[at..]);
@@ -86,7 +87,7 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     })
 }
 
-/// Length of the longest separator and version at the start of `text`, 0 for none.
+/// Length of the longest separator and version at the start of `text`; 0 if there is none.
 fn version_len(text: &[u8]) -> usize {
     let run = |from: usize| {
         let within = |c: &u8| c.is_ascii_digit() || b"-._, ".contains(c);
@@ -115,7 +116,7 @@ fn name(before: &[u8]) -> Vec<u8> {
         len > 0 && at + len == before.len()
     };
     let mut name = before.to_vec();
-    // Where there is junk at the end, it is the first of its like that goes.
+    // If the name ends in such junk, the first occurrence of the same junk is removed, as in Zeek.
     if (0..before.len()).any(ends_so)
         && let Some(at) = (0..before.len()).find(|at| separator_len(&before[*at..]) > 0)
     {
@@ -137,7 +138,7 @@ fn version(numbers: &[u8], after: &[u8]) -> Version {
     Version { major, minor, minor2, minor3, addl: addl(after) }
 }
 
-/// The text behind a version: in parentheses, otherwise the first word.
+/// The text after a version: the one in parentheses, otherwise the first word.
 fn addl(after: &[u8]) -> Option<Vec<u8>> {
     if after.is_empty() || after == b")" {
         return None;
@@ -156,21 +157,21 @@ fn addl(after: &[u8]) -> Option<Vec<u8>> {
     Some(word.trim_ascii().to_vec())
 }
 
-/// The first number in a text, 0 if there is none or it is too large.
+/// The first number in a text; 0 if there is none or it is too large.
 pub(super) fn first_number(text: &[u8]) -> u64 {
     let from = count(text, |c| !c.is_ascii_digit());
     let digits = &text[from..][..count(&text[from..], u8::is_ascii_digit)];
     std::str::from_utf8(digits).ok().and_then(|d| d.parse().ok()).unwrap_or(0)
 }
 
-/// How many bytes at the start of `text` are such.
-pub(super) fn count(text: &[u8], such: impl Fn(&u8) -> bool) -> usize {
-    text.iter().take_while(|c| such(c)).count()
+/// Number of bytes at the start of `text` that satisfy `predicate`.
+pub(super) fn count(text: &[u8], predicate: impl Fn(&u8) -> bool) -> usize {
+    text.iter().take_while(|c| predicate(c)).count()
 }
 
-/// Where `what` first is in `text`.
-pub(super) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    memchr::memmem::find(text, what)
+/// Offset of the first occurrence of `needle` in `text`.
+pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, needle)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Calls and replies as a connection has them.
+//! Tests of calls and replies on a connection.
 
 use proptest::prelude::*;
 
@@ -13,13 +13,13 @@ use super::super::message::tests::call as behind;
 use super::*;
 use crate::testing::Harness;
 
-/// A call without a name of the caller.
+/// A call with an empty credential.
 fn call(xid: u32, prog: u32, proc: u32, args: &[u8]) -> Vec<u8> {
     let head = [xid, 0, 2, prog, 3, proc, 0, 0, 0, 0].map(u32::to_be_bytes).concat();
     [&head, args].concat()
 }
 
-/// A reply to a call that was carried out.
+/// A successful reply.
 fn reply(xid: u32, results: &[u8]) -> Vec<u8> {
     [&[xid, 1, 0, 0, 0, 0].map(u32::to_be_bytes).concat(), results].concat()
 }
@@ -29,7 +29,7 @@ fn record(message: &[u8]) -> Vec<u8> {
     [&(1 << 31 | message.len() as u32).to_be_bytes(), message].concat()
 }
 
-/// Numbers of 32 bits.
+/// Encodes 32-bit integers.
 fn words<const N: usize>(numbers: [u32; N]) -> Vec<u8> {
     numbers.map(u32::to_be_bytes).concat()
 }
@@ -47,7 +47,7 @@ fn established(h: &mut Harness) {
     h.env.logs.events.set_transport(TransportState { states, sizes: [0; 2] });
 }
 
-/// Messages by their senders.
+/// Messages with their senders.
 type Messages<'a> = &'a [(Dir, Vec<u8>)];
 
 const GETPORT: [u32; 4] = [100_003, 3, 17, 0];
@@ -123,7 +123,7 @@ fn what_is_wrong_is_a_weird() {
     let null = |xid| (Dir::Orig, call(xid, 100_000, 0, b""));
     let unknown = || (Dir::Orig, call(1, 100_000, 9, b""));
     let (orig, resp) = (Dir::Orig, Dir::Resp);
-    // The messages of a connection, and its weirds. Weirds of a name are logged once a host.
+    // The messages of a connection, and its weirds. A weird is logged once per name and host.
     let cases: [(Messages<'_>, &[&str]); 15] = [
         (&[null(1), null(1), (resp, reply(1, b""))], &[]),
         (&[null(1), (orig, call(1, 100_000, 0, b"\0\0\0\0"))], &["RPC_rexmit_inconsistency"]),
@@ -174,12 +174,12 @@ fn a_call_that_is_malformed_has_no_event_but_its_own() {
 
 #[test]
 fn calls_without_a_reply_are_limited() {
-    for (most, count) in [(None, 1_000), (Some(3), 3)] {
+    for (limit, count) in [(None, 1_000), (Some(3), 3)] {
         let mut h = Harness::new(Proto::Udp, 111);
         h.listen("rpc_d");
-        if let Some(value) = most {
+        if let Some(value) = limit {
             let (now, name) = (h.now, "rpc_max_pending_calls");
-            h.env.steer(now, Command::Setting { name, value });
+            h.env.apply_command(now, Command::Setting { name, value });
         }
         let mut a = Portmapper::new(&mut h.cx());
         for xid in 0..count {
@@ -236,7 +236,7 @@ fn a_directory_is_mounted() {
         ]
     );
     assert_eq!(weirds(&h), ["unhandled_mount3_auth_flavor"]);
-    // It is not, and then no longer.
+    // The mount fails, and then the directory is unmounted.
     send(&mut h, &mut a, Dir::Orig, &call(2, 100_005, 1, dir));
     send(&mut h, &mut a, Dir::Resp, &reply(2, &words([13])));
     send(&mut h, &mut a, Dir::Orig, &call(3, 100_005, 3, dir));
@@ -369,7 +369,8 @@ fn callers_are_named() {
     assert!(event.contains(caller), "{event}");
 }
 
-/// A call, once more with other arguments, and a reply, in datagrams and in a stream; a call that no reply answers.
+/// A call, a retransmission with other arguments, and a reply, in datagrams and in a stream; and a
+/// call without a reply.
 fn exchange<P: Program>(prog: u32, proc: u32, parts: [&[u8]; 4], size: usize) {
     let [args, other, results, raw] = parts;
     let calls = [call(1, prog, proc, args), call(1, prog, proc, other), call(2, prog, proc, args)];

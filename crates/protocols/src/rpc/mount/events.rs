@@ -6,7 +6,7 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_event::Connection;
 
-use crate::rpc::analyzer::Replied;
+use crate::rpc::analyzer::ReplyInfo;
 use crate::rpc::message::Call;
 use crate::rpc::message::Status;
 use crate::rpc::names::named;
@@ -25,7 +25,7 @@ named! {
 }
 
 named! {
-    /// What a reply of MOUNT says of the call.
+    /// MOUNT status of a reply.
     pub struct MountStatus = "MOUNT3::status_t" {
         0 => "MOUNT3::MNT3_OK",
         1 => "MOUNT3::MNT3ERR_PERM",
@@ -47,7 +47,7 @@ impl MountStatus {
 }
 
 named! {
-    /// How a client may authenticate itself.
+    /// Authentication flavor that a client may use.
     pub struct AuthFlavor = "MOUNT3::auth_flavor_t" {
         0 => "MOUNT3::AUTH_NULL",
         1 => "MOUNT3::AUTH_UNIX",
@@ -59,37 +59,37 @@ named! {
 gannet_event::record! {
     /// A call and its reply.
     pub struct Info<'a> = "MOUNT3::info_t" {
-        /// What RPC says of the call.
+        /// RPC status of the call.
         rpc_stat: Status = "rpc_stat",
-        /// What MOUNT says of it.
+        /// MOUNT status of the call.
         mnt_stat: MountStatus = "mnt_stat",
-        /// When the call began.
+        /// Time of the first byte of the call.
         req_start: Time = "req_start",
-        /// How long it took to send.
+        /// Time from the first to the last byte of the call.
         req_dur: Interval = "req_dur",
-        /// Its bytes behind transaction and kind.
+        /// Number of bytes of the call after transaction identifier and message type.
         req_len: u64 = "req_len",
-        /// When the reply began.
+        /// Time of the first byte of the reply.
         rep_start: Time = "rep_start",
-        /// How long it took to send.
+        /// Time from the first to the last byte of the reply.
         rep_dur: Interval = "rep_dur",
-        /// Its bytes behind transaction and kind.
+        /// Number of bytes of the reply after transaction identifier and message type.
         rep_len: u64 = "rep_len",
-        /// User that calls.
+        /// User ID of the caller.
         rpc_uid: u32 = "rpc_uid",
-        /// Group of the user.
+        /// Group ID of the caller.
         rpc_gid: u32 = "rpc_gid",
-        /// A number of the client's choice.
+        /// An arbitrary identifier that the client chose.
         rpc_stamp: u32 = "rpc_stamp",
-        /// Name of the client.
+        /// Name of the client's machine.
         rpc_machine_name: &'a [u8] = "rpc_machine_name",
-        /// Other groups of the user.
+        /// Further group IDs of the caller.
         rpc_auxgids: Vec<u64> = "rpc_auxgids",
     }
 }
 
 impl<'a> Info<'a> {
-    pub(super) fn new(call: &'a Call, reply: &Replied, mnt_stat: MountStatus) -> Self {
+    pub(super) fn new(call: &'a Call, reply: &ReplyInfo, mnt_stat: MountStatus) -> Self {
         Self {
             rpc_stat: reply.status,
             mnt_stat,
@@ -122,7 +122,7 @@ gannet_event::record! {
     pub struct Mounted<'a> = "MOUNT3::mnt_reply_t" {
         /// Handle of the directory.
         dirfh: Option<&'a [u8]> = "dirfh",
-        /// How a client may authenticate itself.
+        /// Authentication flavors that a client may use.
         auth_flavors: Option<Vec<AuthFlavor>> = "auth_flavors",
     }
 }
@@ -130,7 +130,7 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Mount);
 
-    /// A server of MOUNT answered a call without arguments.
+    /// A MOUNT server answered a call without arguments.
     pub struct MountProcNull<'a> = "mount_proc_null", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -138,7 +138,7 @@ gannet_event::events! {
         info: Info<'a> = "info",
     }
 
-    /// A directory was mounted, or not.
+    /// A server replied to a request to mount a directory.
     pub struct MountProcMnt<'a> = "mount_proc_mnt", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -150,7 +150,7 @@ gannet_event::events! {
         rep: Mounted<'a> = "rep",
     }
 
-    /// A directory, or all of them, is no longer mounted.
+    /// A directory, or all of them, was unmounted.
     pub struct MountProcUmnt<'a> = "mount_proc_umnt", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -160,7 +160,7 @@ gannet_event::events! {
         req: Dir<'a> = "req",
     }
 
-    /// A call of MOUNT whose arguments are not read.
+    /// A MOUNT call whose arguments are not parsed.
     pub struct MountProcNotImplemented<'a> = "mount_proc_not_implemented", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -170,7 +170,7 @@ gannet_event::events! {
         proc: Proc = "proc",
     }
 
-    /// A reply of MOUNT, or a call that has none when the connection ends.
+    /// A MOUNT reply, or a call without a reply at the end of the connection.
     pub struct MountReplyStatus<'a> = "mount_reply_status", opt_in {
         /// The connection.
         n: Connection = "n",

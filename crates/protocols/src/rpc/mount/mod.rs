@@ -1,4 +1,4 @@
-//! MOUNT, version 3 (RFC 1813 section 5): file systems that clients of NFS may use.
+//! MOUNT, version 3 (RFC 1813 section 5): file systems that NFS clients may use.
 
 pub mod events;
 
@@ -7,37 +7,37 @@ use std::borrow::Cow;
 use events::*;
 
 use super::analyzer::Program;
-use super::analyzer::Replied;
+use super::analyzer::ReplyInfo;
 use super::message::Call;
 use super::message::Status;
 use super::xdr::Xdr;
 use crate::Context;
 use crate::Tag;
 
-/// Its number.
+/// Program number of MOUNT.
 const PROGRAM: u32 = 100_005;
 
-/// Most bytes of the handle of a file.
+/// Maximum length of a file handle, in bytes.
 const MAX_HANDLE: u32 = 64;
 
-/// Most flavors of authentication of a reply that are read.
+/// Maximum number of authentication flavors of a reply that are parsed.
 const MAX_FLAVORS: u32 = 32;
 
-/// Its procedures.
+/// Procedure numbers.
 mod proc {
     pub(super) const NULL: u32 = 0;
     pub(super) const MNT: u32 = 1;
     pub(super) const UMNT: u32 = 3;
     pub(super) const UMNT_ALL: u32 = 4;
-    /// The first number that is none.
+    /// The first number without a procedure.
     pub(super) const END: u32 = 6;
 }
 
-/// The program.
+/// The MOUNT program.
 #[derive(Debug)]
 pub enum Mount {}
 
-/// Arguments of its calls: of those that have a directory, and are read.
+/// Arguments of the calls that have a directory and are decoded.
 pub type Args = Option<Dir<'static>>;
 
 impl Mount {
@@ -52,7 +52,7 @@ impl Program for Mount {
 
     fn call(cx: &mut Context<'_>, call: &Call, x: &mut Xdr<'_>) -> Option<Args> {
         if call.prog != PROGRAM {
-            // As in Zeek, numbers from 2^31 on are negative.
+            // As in Zeek, values from 2^31 on are negative.
             let number = (call.prog as i32).to_string();
             cx.weird("bad_RPC_program", &number, Some(Self::TAG.name()));
         }
@@ -77,7 +77,7 @@ impl Program for Mount {
         cx: &mut Context<'_>,
         call: &Call,
         args: Args,
-        reply: &Replied,
+        reply: &ReplyInfo,
         x: &mut Xdr<'_>,
     ) -> bool {
         let mut status = MountStatus::OK;
@@ -85,13 +85,13 @@ impl Program for Mount {
             status = MountStatus::UNKNOWN;
             if x.left() >= 4 {
                 let number = x.u32();
-                match MountStatus::of(number) {
+                match MountStatus::from_number(number) {
                     Some(known) => status = known,
                     None => Self::weird(cx, "invalid_mount_status", number),
                 }
             }
         } else {
-            *x = Xdr::nothing();
+            *x = Xdr::empty();
         }
         let is_whole = |x: &Xdr<'_>| reply.status != Status::Success || x.is_whole();
         let info = |status| Info::new(call, reply, status);
@@ -113,7 +113,7 @@ impl Program for Mount {
                 }
             }
             (number, _) => {
-                let Some(proc) = Proc::of(number).filter(|_| number < proc::END) else {
+                let Some(proc) = Proc::from_number(number).filter(|_| number < proc::END) else {
                     return false;
                 };
                 x.skip_rest();
@@ -126,7 +126,7 @@ impl Program for Mount {
     }
 }
 
-/// The results of mounting a directory.
+/// Decodes the results of MNT.
 fn mounted<'a>(cx: &mut Context<'_>, x: &mut Xdr<'a>, status: MountStatus) -> Mounted<'a> {
     if status != MountStatus::OK {
         return Mounted { dirfh: None, auth_flavors: None };
@@ -140,7 +140,7 @@ fn mounted<'a>(cx: &mut Context<'_>, x: &mut Xdr<'a>, status: MountStatus) -> Mo
     let mut flavors = Vec::new();
     for _ in 0..count.min(MAX_FLAVORS) {
         let number = x.u32();
-        match AuthFlavor::of(number) {
+        match AuthFlavor::from_number(number) {
             Some(flavor) => flavors.push(flavor),
             None => Mount::weird(cx, "unhandled_mount3_auth_flavor", number),
         }

@@ -7,44 +7,44 @@ use gannet_base::Time;
 use gannet_event::Connection;
 
 use super::types::*;
-use crate::rpc::analyzer::Replied;
+use crate::rpc::analyzer::ReplyInfo;
 use crate::rpc::message::Call;
 use crate::rpc::message::Status;
 
 gannet_event::record! {
     /// A call and its reply.
     pub struct Info<'a> = "NFS3::info_t" {
-        /// What RPC says of the call.
+        /// RPC status of the call.
         rpc_stat: Status = "rpc_stat",
-        /// What NFS says of it.
+        /// NFS status of the call.
         nfs_stat: NfsStatus = "nfs_stat",
-        /// When the call began.
+        /// Time of the first byte of the call.
         req_start: Time = "req_start",
-        /// How long it took to send.
+        /// Time from the first to the last byte of the call.
         req_dur: Interval = "req_dur",
-        /// Its bytes behind transaction and kind.
+        /// Number of bytes of the call after transaction identifier and message type.
         req_len: u64 = "req_len",
-        /// When the reply began.
+        /// Time of the first byte of the reply.
         rep_start: Time = "rep_start",
-        /// How long it took to send.
+        /// Time from the first to the last byte of the reply.
         rep_dur: Interval = "rep_dur",
-        /// Its bytes behind transaction and kind.
+        /// Number of bytes of the reply after transaction identifier and message type.
         rep_len: u64 = "rep_len",
-        /// User that calls.
+        /// User ID of the caller.
         rpc_uid: u32 = "rpc_uid",
-        /// Group of the user.
+        /// Group ID of the caller.
         rpc_gid: u32 = "rpc_gid",
-        /// A number of the client's choice.
+        /// An arbitrary identifier that the client chose.
         rpc_stamp: u32 = "rpc_stamp",
-        /// Name of the client.
+        /// Name of the client's machine.
         rpc_machine_name: &'a [u8] = "rpc_machine_name",
-        /// Other groups of the user.
+        /// Further group IDs of the caller.
         rpc_auxgids: Vec<u64> = "rpc_auxgids",
     }
 }
 
 impl<'a> Info<'a> {
-    pub(super) fn new(call: &'a Call, reply: &Replied, nfs_stat: NfsStatus) -> Self {
+    pub(super) fn new(call: &'a Call, reply: &ReplyInfo, nfs_stat: NfsStatus) -> Self {
         Self {
             rpc_stat: reply.status,
             nfs_stat,
@@ -71,7 +71,7 @@ gannet_event::events! {
         /// Call and reply.
         info: Info<'a> = "info",
     } {
-        /// A server of NFS answered a call without arguments.
+        /// An NFS server answered a call without arguments.
         pub struct NfsProcNull<'a> = "nfs_proc_null", opt_in {}
 
         /// Attributes of a file were read.
@@ -114,7 +114,7 @@ gannet_event::events! {
             rep: ReadlinkReply<'a> = "rep",
         }
 
-        /// A symbolic link was made.
+        /// A symbolic link was created.
         pub struct NfsProcSymlink<'a> = "nfs_proc_symlink", opt_in {
             /// Arguments of the call.
             req: SymlinkArgs<'a> = "req",
@@ -122,7 +122,7 @@ gannet_event::events! {
             rep: NewObjReply<'a> = "rep",
         }
 
-        /// Another name of a file was made.
+        /// A hard link to a file was created.
         pub struct NfsProcLink<'a> = "nfs_proc_link", opt_in {
             /// Arguments of the call.
             req: LinkArgs<'a> = "req",
@@ -138,17 +138,17 @@ gannet_event::events! {
             rep: WriteReply = "rep",
         }
 
-        /// A file was made.
+        /// A file was created.
         pub struct NfsProcCreate<'a> = "nfs_proc_create", opt_in {
-            /// Arguments of the call; attributes are not read.
+            /// Arguments of the call; attributes are not parsed.
             req: DirOpArgs<'a> = "req",
             /// Results.
             rep: NewObjReply<'a> = "rep",
         }
 
-        /// A directory was made.
+        /// A directory was created.
         pub struct NfsProcMkdir<'a> = "nfs_proc_mkdir", opt_in {
-            /// Arguments of the call; attributes are not read.
+            /// Arguments of the call; attributes are not parsed.
             req: DirOpArgs<'a> = "req",
             /// Results.
             rep: NewObjReply<'a> = "rep",
@@ -186,7 +186,7 @@ gannet_event::events! {
             rep: ReaddirReply<'a> = "rep",
         }
 
-        /// A call of NFS whose arguments are not read.
+        /// An NFS call whose arguments are not parsed.
         pub struct NfsProcNotImplemented<'a> = "nfs_proc_not_implemented", opt_in {
             /// The procedure.
             proc: Proc = "proc",
@@ -194,7 +194,7 @@ gannet_event::events! {
     }
 
     with {} {
-        /// A reply of NFS, or a call that has none when the connection ends.
+        /// An NFS reply, or a call without a reply at the end of the connection.
         pub struct NfsReplyStatus<'a> = "nfs_reply_status", opt_in {
             /// The connection.
             n: Connection = "n",

@@ -1,7 +1,8 @@
 //! NFS, version 3 (RFC 1813): files of a server.
 //!
-//! The arguments of a call are read (`read.rs`) when it is seen, those of `CREATE` and `MKDIR` up to the attributes. Calls of other
-//! programs on the connection are reported and read like those of NFS, but for NFS_ACL, which is skipped.
+//! The arguments of a call are decoded (`read.rs`) when it is seen, those of `CREATE` and `MKDIR`
+//! up to the attributes. Calls of other programs on the connection are reported and decoded like
+//! those of NFS, except NFS_ACL, which is skipped.
 
 pub mod events;
 mod read;
@@ -12,19 +13,19 @@ use read::*;
 pub use types::*;
 
 use super::analyzer::Program;
-use super::analyzer::Replied;
+use super::analyzer::ReplyInfo;
 use super::message::Call;
 use super::message::Status;
 use super::xdr::Xdr;
 use crate::Context;
 use crate::Tag;
 
-/// Its number.
+/// Program number of NFS.
 const PROGRAM: u32 = 100_003;
-/// Number of NFS_ACL.
+/// Program number of NFS_ACL.
 const ACL: u32 = 100_227;
 
-/// Its procedures.
+/// Procedure numbers.
 mod proc {
     pub(super) const NULL: u32 = 0;
     pub(super) const GETATTR: u32 = 1;
@@ -42,32 +43,32 @@ mod proc {
     pub(super) const LINK: u32 = 15;
     pub(super) const READDIR: u32 = 16;
     pub(super) const READDIRPLUS: u32 = 17;
-    /// The first number that is none.
+    /// The first number without a procedure.
     pub(super) const END: u32 = 22;
 }
 
-/// The program.
+/// The NFS program.
 #[derive(Debug)]
 pub enum Nfs {}
 
-/// Arguments of its calls.
+/// Decoded arguments of a call.
 #[derive(Debug)]
 pub enum Args {
-    /// None, or such that are not read.
+    /// No arguments, or arguments that are not decoded.
     None,
-    /// A file.
+    /// A file handle.
     File(Text),
     /// Attributes to set.
     Sattr(SattrArgs<'static>),
     /// A name in a directory.
     Name(DirOpArgs<'static>),
-    /// A part of a file to read.
+    /// A range of a file to read.
     Read(ReadArgs<'static>),
-    /// A part of a file to write.
+    /// A range of a file to write.
     Write(WriteArgs<'static>),
     /// A symbolic link.
     Symlink(SymlinkArgs<'static>),
-    /// A name for a file.
+    /// A hard link.
     Link(LinkArgs<'static>),
     /// A file to rename.
     Rename(RenameArgs<'static>),
@@ -85,7 +86,7 @@ impl Program for Nfs {
             return Some(Args::None);
         }
         if call.prog != PROGRAM {
-            // As in Zeek, numbers from 2^31 on are negative.
+            // As in Zeek, values from 2^31 on are negative.
             let number = (call.prog as i32).to_string();
             cx.weird("bad_RPC_program", &number, Some(Self::TAG.name()));
         }
@@ -123,7 +124,7 @@ impl Program for Nfs {
         cx: &mut Context<'_>,
         call: &Call,
         args: Args,
-        reply: &Replied,
+        reply: &ReplyInfo,
         x: &mut Xdr<'_>,
     ) -> bool {
         if call.prog == ACL {
@@ -135,33 +136,35 @@ impl Program for Nfs {
             status = NfsStatus::UNKNOWN;
             if x.left() >= 4 {
                 let number = x.u32();
-                match NfsStatus::of(number) {
+                match NfsStatus::from_number(number) {
                     Some(known) => status = known,
                     None => report(cx, "invalid_nfs_status", number),
                 }
             }
         } else {
-            *x = Xdr::nothing();
+            *x = Xdr::empty();
         }
         cx.raise(|n| NfsReplyStatus { n, info: Info::new(call, reply, status) });
-        Done { call, reply, status, is_failed: reply.status != Status::Success }.raise(cx, args, x)
+        CompletedCall { call, reply, status, is_failed: reply.status != Status::Success }
+            .raise(cx, args, x)
     }
 }
 
-/// A call with a reply.
-struct Done<'a> {
+/// A call with its reply.
+struct CompletedCall<'a> {
     call: &'a Call,
-    reply: &'a Replied,
+    reply: &'a ReplyInfo,
     status: NfsStatus,
-    /// RPC failed, so that there are no results.
+    /// The RPC call failed, so there are no results.
     is_failed: bool,
 }
 
-impl Done<'_> {
-    /// Reads the results and raises the event of the procedure. Returns whether they were whole.
+impl CompletedCall<'_> {
+    /// Decodes the results and raises the event of the procedure. Returns whether the results were
+    /// complete.
     fn raise(&self, cx: &mut Context<'_>, args: Args, x: &mut Xdr<'_>) -> bool {
-        /// Reads the results, and raises the event if they are whole.
-        macro_rules! done {
+        /// Decodes the results, and raises the event if they are complete.
+        macro_rules! raise_if_complete {
             ($event:ident, $req:ident = $arg:expr, |$r:ident| $rep:ident = $read:expr) => {{
                 let $rep = {
                     let mut $r = Reader { cx, x };
@@ -181,51 +184,52 @@ impl Done<'_> {
                 }
             }
             (proc::GETATTR, Args::File(fh)) => {
-                done!(NfsProcGetattr, fh = fh, |r| attrs = r.fattr());
+                raise_if_complete!(NfsProcGetattr, fh = fh, |r| attrs = r.fattr());
             }
             (proc::READLINK, Args::File(fh)) => {
-                done!(NfsProcReadlink, fh = fh, |r| rep = r.readlink(status));
+                raise_if_complete!(NfsProcReadlink, fh = fh, |r| rep = r.readlink_reply(status));
             }
             (proc::SETATTR, Args::Sattr(req)) => {
-                done!(NfsProcSattr, req = req, |r| rep = r.sattr_reply(status));
+                raise_if_complete!(NfsProcSattr, req = req, |r| rep = r.sattr_reply(status));
             }
             (proc::LOOKUP, Args::Name(req)) => {
-                done!(NfsProcLookup, req = req, |r| rep = r.lookup(status));
+                raise_if_complete!(NfsProcLookup, req = req, |r| rep = r.lookup_reply(status));
             }
             (proc::READ, Args::Read(req)) => {
                 let offset = req.offset;
-                done!(NfsProcRead, req = req, |r| rep = r.read(status, offset));
+                raise_if_complete!(NfsProcRead, req = req, |r| rep = r.read_reply(status, offset));
             }
             (proc::WRITE, Args::Write(req)) => {
-                done!(NfsProcWrite, req = req, |r| rep = r.written(status));
+                raise_if_complete!(NfsProcWrite, req = req, |r| rep = r.write_reply(status));
             }
             (proc::SYMLINK, Args::Symlink(req)) => {
-                done!(NfsProcSymlink, req = req, |r| rep = r.new_file(status));
+                raise_if_complete!(NfsProcSymlink, req = req, |r| rep = r.new_obj_reply(status));
             }
             (proc::CREATE, Args::Name(req)) => {
-                done!(NfsProcCreate, req = req, |r| rep = r.new_file(status));
+                raise_if_complete!(NfsProcCreate, req = req, |r| rep = r.new_obj_reply(status));
             }
             (proc::MKDIR, Args::Name(req)) => {
-                done!(NfsProcMkdir, req = req, |r| rep = r.new_file(status));
+                raise_if_complete!(NfsProcMkdir, req = req, |r| rep = r.new_obj_reply(status));
             }
             (proc::LINK, Args::Link(req)) => {
-                done!(NfsProcLink, req = req, |r| rep = r.link(status));
+                raise_if_complete!(NfsProcLink, req = req, |r| rep = r.link_reply(status));
             }
             (proc::REMOVE, Args::Name(req)) => {
-                done!(NfsProcRemove, req = req, |r| rep = r.removed());
+                raise_if_complete!(NfsProcRemove, req = req, |r| rep = r.del_obj_reply());
             }
             (proc::RMDIR, Args::Name(req)) => {
-                done!(NfsProcRmdir, req = req, |r| rep = r.removed());
+                raise_if_complete!(NfsProcRmdir, req = req, |r| rep = r.del_obj_reply());
             }
             (proc::RENAME, Args::Rename(req)) => {
-                done!(NfsProcRename, req = req, |r| rep = r.renamed());
+                raise_if_complete!(NfsProcRename, req = req, |r| rep = r.rename_reply());
             }
             (proc::READDIR | proc::READDIRPLUS, Args::Readdir(req)) => {
                 let is_plus = req.isplus;
-                done!(NfsProcReaddir, req = req, |r| rep = r.entries(status, is_plus));
+                raise_if_complete!(NfsProcReaddir, req = req, |r| rep =
+                    r.readdir_reply(status, is_plus));
             }
             (number, _) => {
-                let Some(proc) = Proc::of(number).filter(|_| number < proc::END) else {
+                let Some(proc) = Proc::from_number(number).filter(|_| number < proc::END) else {
                     return false;
                 };
                 x.skip_rest();

@@ -1,7 +1,7 @@
-//! Reading arguments and results.
+//! Decodes arguments and results.
 //!
-//! Where a message ends too early, what is missing is 0 or unset: callers then do without the whole. Weirds of numbers without a
-//! name come even so, as in Zeek.
+//! If a message is truncated, missing values are 0 or unset, and callers discard the whole
+//! structure. Weirds for numbers without a name are reported nevertheless, as in Zeek.
 
 use std::borrow::Cow;
 
@@ -12,31 +12,31 @@ use crate::Context;
 use crate::Tag;
 use crate::rpc::xdr::Xdr;
 
-/// Most bytes of the handle of a file.
+/// Maximum length of a file handle, in bytes.
 const MAX_HANDLE: u32 = 64;
 
-/// Bytes of data that events have, where scripts ask for data and do not say how many.
+/// Maximum number of data bytes in events, if scripts request data and set no limit.
 const MAX_DATA: u64 = 512;
 
-/// A handle or a name that is kept.
+/// A file handle or name, owned so that it outlives the message.
 pub(super) type Text = Cow<'static, [u8]>;
 
-fn kept(text: Option<&[u8]>) -> Text {
+fn owned(text: Option<&[u8]>) -> Text {
     Cow::Owned(text.unwrap_or_default().to_vec())
 }
 
-/// Reports a number that has no name.
+/// Reports a number without a name.
 pub(super) fn report(cx: &mut Context<'_>, name: &'static str, number: u32) {
     cx.weird(name, &number.to_string(), Some(Tag::Nfs.name()));
 }
 
-/// Reads a message of a connection.
+/// Decoder of a message of a connection.
 pub(super) struct Reader<'r, 'c, 'a> {
     pub(super) cx: &'r mut Context<'c>,
     pub(super) x: &'r mut Xdr<'a>,
 }
 
-/// What several messages have.
+/// Types that occur in several messages.
 impl<'a> Reader<'_, '_, 'a> {
     fn handle(&mut self) -> Option<&'a [u8]> {
         self.x.opaque(MAX_HANDLE)
@@ -46,8 +46,8 @@ impl<'a> Reader<'_, '_, 'a> {
         Time::from_nanos(self.x.nanos())
     }
 
-    /// A number with a name, or a weird.
-    fn named<T>(&mut self, of: fn(u32) -> Option<T>, weird: &'static str) -> Option<T> {
+    /// Decodes a named number; reports a weird if it has no name.
+    fn enumerator<T>(&mut self, of: fn(u32) -> Option<T>, weird: &'static str) -> Option<T> {
         let number = self.x.u32();
         let value = of(number);
         if value.is_none() {
@@ -56,23 +56,23 @@ impl<'a> Reader<'_, '_, 'a> {
         value
     }
 
-    /// A value that may be absent.
+    /// Decodes an optional value.
     fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.x.bool().then(|| read(self))
     }
 
     fn time_how(&mut self) -> Option<TimeHow> {
-        self.named(TimeHow::of, "unhandled_nfs3_time_how")
+        self.enumerator(TimeHow::from_number, "unhandled_nfs3_time_how")
     }
 
     fn stable_how(&mut self) -> Option<StableHow> {
-        self.named(StableHow::of, "unhandled_nfs3_stable_how")
+        self.enumerator(StableHow::from_number, "unhandled_nfs3_stable_how")
     }
 
-    /// Attributes of a file.
+    /// Decodes the attributes of a file.
     pub(super) fn fattr(&mut self) -> Fattr {
         Fattr {
-            ftype: self.named(FileType::of, "unhandled_nfs3_file_type"),
+            ftype: self.enumerator(FileType::from_number, "unhandled_nfs3_file_type"),
             mode: self.x.u32(),
             nlink: self.x.u32(),
             uid: self.x.u32(),
@@ -101,40 +101,41 @@ impl<'a> Reader<'_, '_, 'a> {
         self.optional(Self::handle).flatten()
     }
 
-    /// Data of a file, as many as scripts ask for. Of `size` bytes that a message announces, it may have fewer.
+    /// Decodes data of a file, up to the number of bytes that scripts request. The message may
+    /// contain fewer than the `size` bytes that it announces.
     fn data(&mut self, offset: u64, size: u32) -> Option<&'a [u8]> {
-        let data = self.x.cut_opaque()?;
+        let data = self.x.truncated_opaque()?;
         let is_wanted = self.cx.env.setting("NFS3::return_data", 0) != 0;
         let is_first_only = self.cx.env.setting("NFS3::return_data_first_only", 1) != 0;
         if !is_wanted || is_first_only && offset != 0 {
             return None;
         }
-        let most = self.cx.env.setting("NFS3::return_data_max", MAX_DATA);
+        let max = self.cx.env.setting("NFS3::return_data_max", MAX_DATA);
         // As in Zeek, sizes from 2^31 on are negative.
-        let most = most.min(i32::try_from(size).map_or(0, |size| size as u64));
-        let data = &data[..data.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
+        let max = max.min(i32::try_from(size).map_or(0, |size| size as u64));
+        let data = &data[..data.len().min(usize::try_from(max).unwrap_or(usize::MAX))];
         (!data.is_empty()).then_some(data)
     }
 }
 
-/// Arguments.
+/// Decoders of arguments.
 impl Reader<'_, '_, '_> {
-    /// A file.
+    /// A file handle.
     pub(super) fn file(&mut self) -> Text {
-        kept(self.handle())
+        owned(self.handle())
     }
 
     fn text(&mut self) -> Text {
-        kept(self.x.string())
+        owned(self.x.string())
     }
 
-    /// A name in a directory.
+    /// A directory handle and a name in the directory.
     pub(super) fn name_in(&mut self) -> DirOpArgs<'static> {
         DirOpArgs { dirfh: self.file(), fname: self.text() }
     }
 
-    /// Attributes to set. As in Zeek, a time of the client's is not read, and the number of a size is that of
-    /// the bits of a floating-point number: Zeek takes it for seconds and nanoseconds.
+    /// Attributes to set. As in Zeek, a client-supplied time is not decoded, and the size is the
+    /// bit pattern of a floating-point number: Zeek reads it as seconds and nanoseconds.
     fn sattr(&mut self) -> Sattr {
         Sattr {
             mode: self.optional(|r| r.x.u32()),
@@ -146,29 +147,29 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Attributes of a file to set.
+    /// A file and the attributes to set.
     pub(super) fn sattr_args(&mut self) -> SattrArgs<'static> {
         SattrArgs { fh: self.file(), new_attributes: self.sattr() }
     }
 
-    /// A part of a file to read.
+    /// A range of a file to read.
     pub(super) fn read_args(&mut self) -> ReadArgs<'static> {
         ReadArgs { fh: self.file(), offset: self.x.u64(), size: self.x.u32() }
     }
 
-    /// A part of a file to write.
+    /// A range of a file to write.
     pub(super) fn write_args(&mut self) -> WriteArgs<'static> {
         let (fh, offset, size) = (self.file(), self.x.u64(), self.x.u32());
         let stable = self.stable_how();
-        let data = self.data(offset, size).map(|data| kept(Some(data)));
+        let data = self.data(offset, size).map(|data| owned(Some(data)));
         WriteArgs { fh, offset, size, stable, data }
     }
 
-    /// A symbolic link to make.
+    /// A symbolic link to create.
     pub(super) fn symlink_args(&mut self) -> SymlinkArgs<'static> {
         let link = self.name_in();
         let symlink_attributes = self.sattr();
-        let nfspath = self.x.string().map(|path| kept(Some(path)));
+        let nfspath = self.x.string().map(|path| owned(Some(path)));
         SymlinkArgs { link, symlinkdata: SymlinkData { symlink_attributes, nfspath } }
     }
 
@@ -182,7 +183,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Entries of a directory to read.
+    /// A directory whose entries to read.
     pub(super) fn readdir_args(&mut self, isplus: bool) -> ReaddirArgs<'static> {
         ReaddirArgs {
             isplus,
@@ -195,9 +196,9 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// Results, which depend on the status.
+/// Decoders of results, which depend on the status.
 impl<'a> Reader<'_, '_, 'a> {
-    /// Of setting attributes.
+    /// Results of SETATTR.
     pub(super) fn sattr_reply(&mut self, status: NfsStatus) -> SattrReply {
         if status != NfsStatus::OK {
             return SattrReply { dir_pre_attr: None, dir_post_attr: None };
@@ -205,8 +206,8 @@ impl<'a> Reader<'_, '_, 'a> {
         SattrReply { dir_pre_attr: self.before(), dir_post_attr: self.after() }
     }
 
-    /// Of a lookup.
-    pub(super) fn lookup(&mut self, status: NfsStatus) -> LookupReply<'a> {
+    /// Results of LOOKUP.
+    pub(super) fn lookup_reply(&mut self, status: NfsStatus) -> LookupReply<'a> {
         let (fh, obj_attr) = match status {
             NfsStatus::OK => (self.handle(), self.after()),
             _ => (None, None),
@@ -214,8 +215,8 @@ impl<'a> Reader<'_, '_, 'a> {
         LookupReply { fh, obj_attr, dir_attr: self.after() }
     }
 
-    /// Of reading a file from `offset` on.
-    pub(super) fn read(&mut self, status: NfsStatus, offset: u64) -> ReadReply<'a> {
+    /// Results of READ from `offset` on.
+    pub(super) fn read_reply(&mut self, status: NfsStatus, offset: u64) -> ReadReply<'a> {
         let attr = self.after();
         if status != NfsStatus::OK {
             return ReadReply { attr, size: None, eof: None, data: None };
@@ -224,23 +225,24 @@ impl<'a> Reader<'_, '_, 'a> {
         ReadReply { attr, size: Some(size), eof: Some(eof), data: self.data(offset, size) }
     }
 
-    /// Of reading a symbolic link.
-    pub(super) fn readlink(&mut self, status: NfsStatus) -> ReadlinkReply<'a> {
+    /// Results of READLINK.
+    pub(super) fn readlink_reply(&mut self, status: NfsStatus) -> ReadlinkReply<'a> {
         let attr = self.after();
         let nfspath = if status == NfsStatus::OK { self.x.string() } else { None };
         ReadlinkReply { attr, nfspath }
     }
 
-    /// Of making a name.
-    pub(super) fn link(&mut self, status: NfsStatus) -> LinkReply {
+    /// Results of LINK.
+    pub(super) fn link_reply(&mut self, status: NfsStatus) -> LinkReply {
         if status != NfsStatus::OK {
             return LinkReply { post_attr: None, preattr: None, postattr: None };
         }
         LinkReply { post_attr: self.after(), preattr: self.before(), postattr: self.after() }
     }
 
-    /// Of writing a file. As in Zeek, the attributes of a failure are taken for those afterwards and those before, in this order.
-    pub(super) fn written(&mut self, status: NfsStatus) -> WriteReply {
+    /// Results of WRITE. As in Zeek, the attributes of a failed call are read as those after it and
+    /// those before it, in this order.
+    pub(super) fn write_reply(&mut self, status: NfsStatus) -> WriteReply {
         if status != NfsStatus::OK {
             let (postattr, preattr) = (self.after(), self.before());
             return WriteReply { preattr, postattr, size: None, commited: None, verf: None };
@@ -254,8 +256,8 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// Of making a file.
-    pub(super) fn new_file(&mut self, status: NfsStatus) -> NewObjReply<'a> {
+    /// Results of CREATE, MKDIR and SYMLINK.
+    pub(super) fn new_obj_reply(&mut self, status: NfsStatus) -> NewObjReply<'a> {
         let (fh, obj_attr) = match status {
             NfsStatus::OK => (self.new_handle(), self.after()),
             _ => (None, None),
@@ -263,13 +265,13 @@ impl<'a> Reader<'_, '_, 'a> {
         NewObjReply { fh, obj_attr, dir_pre_attr: self.before(), dir_post_attr: self.after() }
     }
 
-    /// Of removing a file.
-    pub(super) fn removed(&mut self) -> DelObjReply {
+    /// Results of REMOVE and RMDIR.
+    pub(super) fn del_obj_reply(&mut self) -> DelObjReply {
         DelObjReply { dir_pre_attr: self.before(), dir_post_attr: self.after() }
     }
 
-    /// Of renaming a file.
-    pub(super) fn renamed(&mut self) -> RenameReply {
+    /// Results of RENAME.
+    pub(super) fn rename_reply(&mut self) -> RenameReply {
         RenameReply {
             src_dir_pre_attr: self.before(),
             src_dir_post_attr: self.after(),
@@ -278,8 +280,8 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// Of reading a directory.
-    pub(super) fn entries(&mut self, status: NfsStatus, isplus: bool) -> ReaddirReply<'a> {
+    /// Results of READDIR and READDIRPLUS.
+    pub(super) fn readdir_reply(&mut self, status: NfsStatus, isplus: bool) -> ReaddirReply<'a> {
         let dir_attr = self.after();
         if status != NfsStatus::OK {
             return ReaddirReply { isplus, dir_attr, cookieverf: None, entries: None, eof: None };

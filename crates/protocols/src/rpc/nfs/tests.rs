@@ -1,4 +1,4 @@
-//! Calls and replies of all procedures.
+//! Tests of calls and replies of all procedures.
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -10,12 +10,12 @@ use crate::Analyze;
 use crate::rpc;
 use crate::testing::Harness;
 
-/// Numbers of 32 bits.
+/// Encodes 32-bit integers.
 fn words<const N: usize>(numbers: [u32; N]) -> Vec<u8> {
     numbers.map(u32::to_be_bytes).concat()
 }
 
-/// A string with its padding.
+/// Encodes a string with its padding.
 fn text(text: &str) -> Vec<u8> {
     let mut out = (text.len() as u32).to_be_bytes().to_vec();
     out.extend_from_slice(text.as_bytes());
@@ -23,14 +23,14 @@ fn text(text: &str) -> Vec<u8> {
     out
 }
 
-/// Attributes of a directory of two bytes.
+/// Encodes the attributes of a directory of two bytes.
 fn fattr() -> Vec<u8> {
     words([2, 0o755, 1, 500, 501, 0, 2, 0, 512, 8, 1, 0, 9, 0, 7, 10, 0, 11, 0, 12, 500_000_000])
 }
 
 const FATTR: &str = r#"{"ftype":"NFS3::FTYPE_DIR","mode":493,"nlink":1,"uid":500,"gid":501,"size":2,"used":512,"rdev1":8,"rdev2":1,"fsid":9,"fileid":7,"atime":10.000000,"mtime":11.000000,"ctime":12.500000}"#;
 
-/// Attributes before a call.
+/// Encodes weak cache consistency attributes.
 fn wcc() -> Vec<u8> {
     words([0, 3, 13, 0, 14, 0])
 }
@@ -70,7 +70,7 @@ impl Exchange {
     }
 }
 
-/// The event of an exchange, which has no weird: its name, and its arguments behind `info`.
+/// The event of an exchange without weirds: its name, and its arguments after `info`.
 fn event(proc: u32, args: &[&[u8]], status: u32, results: &[&[u8]]) -> String {
     let mut exchange = Exchange::new();
     exchange.call(PROGRAM, proc, args);
@@ -119,7 +119,7 @@ fn names_are_looked_up_made_and_removed() {
         format!(r#"nfs_proc_lookup {req},"rep":{{"dir_attr":{FATTR}}}"#)
     );
     let made: &[&[u8]] = &[&words([1]), &text("fh"), &words([0, 0, 0])];
-    // Attributes of these are not read.
+    // The attributes in these calls are not parsed.
     for (proc, kind) in [(proc::CREATE, "create"), (proc::MKDIR, "mkdir")] {
         assert_eq!(
             event(proc, &[&dir, &name, b"attributes"], 0, made),
@@ -201,7 +201,7 @@ fn data_are_arguments_where_scripts_ask_for_them() {
         let mut exchange = Exchange::new();
         for (name, value) in settings {
             let now = exchange.h.now;
-            exchange.h.env.steer(now, Command::Setting { name, value: *value });
+            exchange.h.env.apply_command(now, Command::Setting { name, value: *value });
         }
         exchange.call(PROGRAM, proc::READ, &[&text("fh"), &words([0, offset, 100])]);
         let event = exchange.reply(0, &[&words([0, 4, 1]), &text("data")]).concat();
@@ -305,7 +305,7 @@ fn results_that_are_cut_have_no_event() {
 fn a_call_without_a_reply_has_no_results() {
     let mut exchange = Exchange::new();
     exchange.call(PROGRAM, proc::READ, &[&text("fh"), &words([0, 0, 4])]);
-    // The time is that of the packet, however late its timers are.
+    // The time is that of the packet, however late its timers run.
     exchange.h.cx().env.logs.set_time(Time::from_secs(9));
     exchange.a.finish(&mut exchange.h.cx());
     let event = exchange.h.events().concat();

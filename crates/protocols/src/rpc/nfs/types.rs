@@ -1,4 +1,4 @@
-//! What calls and replies of NFS consist of (RFC 1813 section 2), with Zeek's names.
+//! Types of NFS calls and replies (RFC 1813 section 2), with Zeek's names.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ named! {
 }
 
 named! {
-    /// What a reply of NFS says of the call.
+    /// NFS status of a reply.
     pub struct NfsStatus = "NFS3::status_t" {
         0 => "NFS3::NFS3ERR_OK",
         1 => "NFS3::NFS3ERR_PERM",
@@ -86,7 +86,7 @@ named! {
 }
 
 named! {
-    /// A kind of files.
+    /// The type of a file.
     pub struct FileType = "NFS3::file_type_t" {
         1 => "NFS3::FTYPE_REG",
         2 => "NFS3::FTYPE_DIR",
@@ -99,7 +99,7 @@ named! {
 }
 
 named! {
-    /// When data are to be on stable storage.
+    /// When written data must be on stable storage.
     pub struct StableHow = "NFS3::stable_how_t" {
         0 => "NFS3::UNSTABLE",
         1 => "NFS3::DATA_SYNC",
@@ -117,11 +117,11 @@ gannet_event::record! {
         uid: Option<u32> = "uid",
         /// Group.
         gid: Option<u32> = "gid",
-        /// Bytes.
+        /// Size in bytes.
         size: Option<u64> = "size",
         /// How the time of the last access is set.
         atime: Option<TimeHow> = "atime",
-        /// How the time of the last change is set.
+        /// How the time of the last modification is set.
         mtime: Option<TimeHow> = "mtime",
     }
 }
@@ -130,46 +130,46 @@ gannet_event::record! {
     /// Attributes of a file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Fattr = "NFS3::fattr_t" {
-        /// Its kind, if that is known.
+        /// File type, if known.
         ftype: Option<FileType> = "ftype",
-        /// Its permissions.
+        /// Permissions.
         mode: u32 = "mode",
-        /// Number of its names.
+        /// Number of hard links.
         nlink: u32 = "nlink",
-        /// Its owner.
+        /// Owner.
         uid: u32 = "uid",
-        /// Its group.
+        /// Group.
         gid: u32 = "gid",
-        /// Its bytes.
+        /// Size in bytes.
         size: u64 = "size",
-        /// Bytes of storage that it uses.
+        /// Number of bytes of storage used.
         used: u64 = "used",
-        /// Major number of a device.
+        /// Major device number.
         rdev1: u32 = "rdev1",
-        /// Minor number of a device.
+        /// Minor device number.
         rdev2: u32 = "rdev2",
-        /// Its file system.
+        /// File system identifier.
         fsid: u64 = "fsid",
-        /// Its number there.
+        /// File identifier within the file system.
         fileid: u64 = "fileid",
-        /// When it was last read.
+        /// Time of the last access.
         atime: Time = "atime",
-        /// When it was last changed.
+        /// Time of the last modification.
         mtime: Time = "mtime",
-        /// When its attributes were last changed.
+        /// Time of the last change of attributes.
         ctime: Time = "ctime",
     }
 }
 
 gannet_event::record! {
-    /// Attributes before a call.
+    /// Weak cache consistency attributes: those before a call.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct WccAttr = "NFS3::wcc_attr_t" {
-        /// Bytes.
+        /// Size in bytes.
         size: u64 = "size",
-        /// When the file was last changed.
+        /// Time of the last modification.
         atime: Time = "atime",
-        /// When its attributes were last changed.
+        /// Time of the last change of attributes.
         mtime: Time = "mtime",
     }
 }
@@ -186,34 +186,34 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What a symbolic link has.
+    /// Contents of a symbolic link.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct SymlinkData<'a> = "NFS3::symlinkdata_t" {
         /// Attributes.
         symlink_attributes: Sattr = "symlink_attributes",
-        /// Contents: a path.
+        /// Target path.
         nfspath: Option<Cow<'a, [u8]>> = "nfspath",
     }
 }
 
 gannet_event::record! {
-    /// A symbolic link to make.
+    /// A symbolic link to create.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct SymlinkArgs<'a> = "NFS3::symlinkargs_t" {
-        /// Where.
+        /// Directory and name of the link.
         link: DirOpArgs<'a> = "link",
-        /// What it has.
+        /// Contents of the link.
         symlinkdata: SymlinkData<'a> = "symlinkdata",
     }
 }
 
 gannet_event::record! {
-    /// A name of a file to make.
+    /// A hard link to create.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LinkArgs<'a> = "NFS3::linkargs_t" {
         /// The file.
         fh: Cow<'a, [u8]> = "fh",
-        /// The name.
+        /// Directory and name of the link.
         link: DirOpArgs<'a> = "link",
     }
 }
@@ -224,7 +224,7 @@ gannet_event::record! {
     pub struct SattrArgs<'a> = "NFS3::sattrargs_t" {
         /// The file.
         fh: Cow<'a, [u8]> = "fh",
-        /// Its attributes.
+        /// The attributes.
         new_attributes: Sattr = "new_attributes",
     }
 }
@@ -233,62 +233,62 @@ gannet_event::record! {
     /// A file to rename.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RenameArgs<'a> = "NFS3::renameopargs_t" {
-        /// Its directory.
+        /// Source directory.
         src_dirfh: Cow<'a, [u8]> = "src_dirfh",
-        /// Its name.
+        /// Source name.
         src_fname: Cow<'a, [u8]> = "src_fname",
-        /// Its directory afterwards.
+        /// Target directory.
         dst_dirfh: Cow<'a, [u8]> = "dst_dirfh",
-        /// Its name afterwards.
+        /// Target name.
         dst_fname: Cow<'a, [u8]> = "dst_fname",
     }
 }
 
 gannet_event::record! {
-    /// A part of a file to read.
+    /// A range of a file to read.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReadArgs<'a> = "NFS3::readargs_t" {
         /// The file.
         fh: Cow<'a, [u8]> = "fh",
-        /// Where the part begins.
+        /// Offset of the range, in bytes.
         offset: u64 = "offset",
-        /// Bytes to read.
+        /// Number of bytes to read.
         size: u32 = "size",
     }
 }
 
 gannet_event::record! {
-    /// A part of a file to write.
+    /// A range of a file to write.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct WriteArgs<'a> = "NFS3::writeargs_t" {
         /// The file.
         fh: Cow<'a, [u8]> = "fh",
-        /// Where the part begins.
+        /// Offset of the range, in bytes.
         offset: u64 = "offset",
-        /// Bytes to write.
+        /// Number of bytes to write.
         size: u32 = "size",
-        /// When they are to be on stable storage, if that is known.
+        /// When the data must be on stable storage, if known.
         stable: Option<StableHow> = "stable",
-        /// The data, where scripts ask for them.
+        /// The data, if scripts request it.
         data: Option<Cow<'a, [u8]>> = "data",
     }
 }
 
 gannet_event::record! {
-    /// Entries of a directory to read.
+    /// A directory whose entries to read.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReaddirArgs<'a> = "NFS3::readdirargs_t" {
-        /// Whether attributes are asked for, too.
+        /// Whether attributes are requested, too.
         isplus: bool = "isplus",
         /// The directory.
         dirfh: Cow<'a, [u8]> = "dirfh",
-        /// Where to begin.
+        /// Cookie of the entry to start after.
         cookie: u64 = "cookie",
-        /// Names the state of the directory that this refers to.
+        /// Cookie verifier: identifies the version of the directory that the cookie refers to.
         cookieverf: u64 = "cookieverf",
-        /// Most bytes of the entries.
+        /// Maximum number of bytes of directory information.
         dircount: u32 = "dircount",
-        /// Most bytes of the reply, where attributes are asked for.
+        /// Maximum length of the reply in bytes, if attributes are requested.
         maxcount: Option<u32> = "maxcount",
     }
 }
@@ -301,7 +301,7 @@ gannet_event::record! {
         fh: Option<&'a [u8]> = "fh",
         /// Its attributes.
         obj_attr: Option<Fattr> = "obj_attr",
-        /// Those of the directory.
+        /// Attributes of the directory.
         dir_attr: Option<Fattr> = "dir_attr",
     }
 }
@@ -310,13 +310,13 @@ gannet_event::record! {
     /// Results of reading a file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReadReply<'a> = "NFS3::read_reply_t" {
-        /// Its attributes.
+        /// Attributes of the file.
         attr: Option<Fattr> = "attr",
-        /// Bytes that were read.
+        /// Number of bytes read.
         size: Option<u32> = "size",
-        /// Whether they reach to the end of the file.
+        /// Whether the end of the file was reached.
         eof: Option<bool> = "eof",
-        /// The data, where scripts ask for them.
+        /// The data, if scripts request it.
         data: Option<&'a [u8]> = "data",
     }
 }
@@ -327,20 +327,20 @@ gannet_event::record! {
     pub struct ReadlinkReply<'a> = "NFS3::readlink_reply_t" {
         /// Attributes of the link.
         attr: Option<Fattr> = "attr",
-        /// Its contents: a path.
+        /// Target path.
         nfspath: Option<&'a [u8]> = "nfspath",
     }
 }
 
 gannet_event::record! {
-    /// Results of making a name.
+    /// Results of creating a hard link.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LinkReply = "NFS3::link_reply_t" {
         /// Attributes of the file.
         post_attr: Option<Fattr> = "post_attr",
-        /// Those of the directory before.
+        /// Attributes of the directory before.
         preattr: Option<WccAttr> = "preattr",
-        /// Those of the directory afterwards.
+        /// Attributes of the directory afterwards.
         postattr: Option<Fattr> = "postattr",
     }
 }
@@ -364,26 +364,26 @@ gannet_event::record! {
         preattr: Option<WccAttr> = "preattr",
         /// Attributes afterwards.
         postattr: Option<Fattr> = "postattr",
-        /// Bytes that were written.
+        /// Number of bytes written.
         size: Option<u32> = "size",
-        /// When they are on stable storage.
+        /// Whether the data is on stable storage.
         commited: Option<StableHow> = "commited",
-        /// Names the state of the server, in which they are stored.
+        /// Write verifier: identifies the server's instance that stores the data.
         verf: Option<u64> = "verf",
     }
 }
 
 gannet_event::record! {
-    /// Results of making a file.
+    /// Results of creating a file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct NewObjReply<'a> = "NFS3::newobj_reply_t" {
         /// The file.
         fh: Option<&'a [u8]> = "fh",
         /// Its attributes.
         obj_attr: Option<Fattr> = "obj_attr",
-        /// Those of the directory before.
+        /// Attributes of the directory before.
         dir_pre_attr: Option<WccAttr> = "dir_pre_attr",
-        /// Those of the directory afterwards.
+        /// Attributes of the directory afterwards.
         dir_post_attr: Option<Fattr> = "dir_post_attr",
     }
 }
@@ -394,7 +394,7 @@ gannet_event::record! {
     pub struct DelObjReply = "NFS3::delobj_reply_t" {
         /// Attributes of the directory before.
         dir_pre_attr: Option<WccAttr> = "dir_pre_attr",
-        /// Those of the directory afterwards.
+        /// Attributes of the directory afterwards.
         dir_post_attr: Option<Fattr> = "dir_post_attr",
     }
 }
@@ -403,13 +403,13 @@ gannet_event::record! {
     /// Results of renaming a file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RenameReply = "NFS3::renameobj_reply_t" {
-        /// Attributes of the directory before.
+        /// Attributes of the source directory before.
         src_dir_pre_attr: Option<WccAttr> = "src_dir_pre_attr",
-        /// Those of the directory afterwards.
+        /// Attributes of the source directory afterwards.
         src_dir_post_attr: Option<Fattr> = "src_dir_post_attr",
-        /// Those of the other directory before.
+        /// Attributes of the target directory before.
         dst_dir_pre_attr: Option<WccAttr> = "dst_dir_pre_attr",
-        /// Those of the other directory afterwards.
+        /// Attributes of the target directory afterwards.
         dst_dir_post_attr: Option<Fattr> = "dst_dir_post_attr",
     }
 }
@@ -418,15 +418,15 @@ gannet_event::record! {
     /// An entry of a directory.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DirEntry<'a> = "NFS3::direntry_t" {
-        /// Number of the file.
+        /// File identifier.
         fileid: u64 = "fileid",
         /// Its name.
         fname: &'a [u8] = "fname",
-        /// Where to go on.
+        /// Cookie with which to read the following entries.
         cookie: u64 = "cookie",
-        /// Its attributes, where these are asked for.
+        /// Attributes of the file, if requested.
         attr: Option<Fattr> = "attr",
-        /// The file, where attributes are asked for.
+        /// File handle, if attributes are requested.
         fh: Option<&'a [u8]> = "fh",
     }
 }
@@ -435,15 +435,15 @@ gannet_event::record! {
     /// Results of reading a directory.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReaddirReply<'a> = "NFS3::readdir_reply_t" {
-        /// Whether attributes were asked for, too.
+        /// Whether attributes were requested, too.
         isplus: bool = "isplus",
         /// Attributes of the directory.
         dir_attr: Option<Fattr> = "dir_attr",
-        /// Names the state of the directory.
+        /// Cookie verifier: identifies the version of the directory.
         cookieverf: Option<u64> = "cookieverf",
         /// Its entries.
         entries: Option<gannet_event::FromOne<DirEntry<'a>>> = "entries",
-        /// Whether these reach to the end of the directory.
+        /// Whether the end of the directory was reached.
         eof: Option<bool> = "eof",
     }
 }

@@ -8,7 +8,7 @@ use gannet_event::TableOf;
 pub use types::*;
 
 use super::analyzer::Program;
-use super::analyzer::Replied;
+use super::analyzer::ReplyInfo;
 use super::events::*;
 use super::message::Call;
 use super::message::Status;
@@ -16,10 +16,10 @@ use super::xdr::Xdr;
 use crate::Context;
 use crate::Tag;
 
-/// Its number.
+/// Program number of the portmapper.
 const PROGRAM: u32 = 100_000;
 
-/// Its procedures.
+/// Procedure numbers.
 mod proc {
     pub(super) const NULL: u32 = 0;
     pub(super) const SET: u32 = 1;
@@ -29,25 +29,25 @@ mod proc {
     pub(super) const CALLIT: u32 = 5;
 }
 
-/// Number of TCP; all others stand for UDP.
+/// Protocol number of TCP; all others stand for UDP.
 const TCP: u32 = 6;
 
-/// The program.
+/// The portmapper program.
 #[derive(Debug)]
 pub enum Portmapper {}
 
-/// Arguments of its calls.
+/// Decoded arguments of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Args {
-    /// None.
+    /// No arguments.
     Null,
     /// A mapping to add.
     Set(Mapping),
     /// A mapping to remove.
     Unset(Mapping),
-    /// A program.
+    /// A program whose port is requested.
     Getport(PortRequest),
-    /// None: all mappings are meant.
+    /// No arguments: all mappings are requested.
     Dump,
     /// A call for another program.
     CallIt(CallIt),
@@ -68,7 +68,7 @@ impl Program for Portmapper {
             proc::UNSET => Args::Unset(mapping(cx, x)),
             proc::GETPORT => {
                 let (program, version, is_tcp) = (x.u32(), x.u32(), x.u32() == TCP);
-                // The port of a question has no meaning.
+                // The port in a query has no meaning.
                 x.u32();
                 Args::Getport(PortRequest { program, version, is_tcp })
             }
@@ -86,7 +86,7 @@ impl Program for Portmapper {
         cx: &mut Context<'_>,
         _call: &Call,
         args: Args,
-        reply: &Replied,
+        reply: &ReplyInfo,
         x: &mut Xdr<'_>,
     ) -> bool {
         if reply.status != Status::Success {
@@ -107,7 +107,7 @@ impl Program for Portmapper {
             Args::Getport(pr) => {
                 let port = x.u32();
                 if x.is_whole() {
-                    let p = checked(cx, port, pr.is_tcp);
+                    let p = checked_port(cx, port, pr.is_tcp);
                     cx.raise(|r| PmRequestGetport { r, pr, p });
                 }
             }
@@ -124,7 +124,7 @@ impl Program for Portmapper {
             Args::CallIt(call) => {
                 let port = x.u32();
                 if x.string().is_some() {
-                    let p = checked(cx, port, false);
+                    let p = checked_port(cx, port, false);
                     cx.raise(|r| PmRequestCallit { r, call, p });
                 }
             }
@@ -133,7 +133,7 @@ impl Program for Portmapper {
     }
 }
 
-/// A call was not carried out.
+/// Raises the event of a call that was not executed.
 fn failed(cx: &mut Context<'_>, args: Args, status: Status) {
     match args {
         Args::Null => cx.raise(|r| PmAttemptNull { r, status }),
@@ -148,11 +148,11 @@ fn failed(cx: &mut Context<'_>, args: Args, status: Status) {
 fn mapping(cx: &mut Context<'_>, x: &mut Xdr<'_>) -> Mapping {
     let (program, version, is_tcp) = (x.u32(), x.u32(), x.u32() == TCP);
     let port = x.u32();
-    Mapping { program, version, p: checked(cx, port, is_tcp) }
+    Mapping { program, version, p: checked_port(cx, port, is_tcp) }
 }
 
-/// A port, which may be none.
-fn checked(cx: &mut Context<'_>, port: u32, is_tcp: bool) -> Port {
+/// A port; reports an invalid one, which counts as 0.
+fn checked_port(cx: &mut Context<'_>, port: u32, is_tcp: bool) -> Port {
     let proto = if is_tcp { Proto::Tcp } else { Proto::Udp };
     match u16::try_from(port) {
         Ok(port) => Port(port, proto),

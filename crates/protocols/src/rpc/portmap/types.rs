@@ -1,4 +1,4 @@
-//! Records of events and of the arguments of calls.
+//! Records of events and of call arguments.
 
 use gannet_event::Port;
 
@@ -16,14 +16,14 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The program whose port is asked for.
+    /// The program whose port is requested.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PortRequest = "pm_port_request" {
         /// The program.
         program: u32 = "program",
         /// Its version.
         version: u32 = "version",
-        /// Whether over TCP.
+        /// Whether the port over TCP is requested.
         is_tcp: bool = "is_tcp",
     }
 }
@@ -38,7 +38,7 @@ gannet_event::record! {
         version: u32 = "version",
         /// The procedure.
         proc: u32 = "proc",
-        /// Bytes of the arguments.
+        /// Number of bytes of the arguments.
         arg_size: u64 = "arg_size",
     }
 }

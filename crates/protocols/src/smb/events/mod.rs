@@ -1,4 +1,5 @@
-//! Events of SMB: those of both versions here, the others in a module for each version, with their records.
+//! Events of both SMB versions; those of a single version are in a module for each, with their
+//! records.
 
 mod records1;
 mod records2;
@@ -21,24 +22,24 @@ use super::info::File;
 use super::info::Share;
 
 gannet_event::record! {
-    /// Times of a file; the raw ones count 100 ns since 1601.
+    /// Times of a file; the raw ones are in units of 100 ns since 1601.
     #[derive(Clone, Copy, Debug)]
     pub struct MacTimes = "SMB::MACTimes" {
-        /// When its contents changed last.
+        /// Time of the last write.
         modified: Time = "modified",
-        /// The same, raw.
+        /// Raw value of `modified`.
         modified_raw: u64 = "modified_raw",
-        /// When it was read last.
+        /// Time of the last access.
         accessed: Time = "accessed",
-        /// The same, raw.
+        /// Raw value of `accessed`.
         accessed_raw: u64 = "accessed_raw",
-        /// When it was made.
+        /// Creation time.
         created: Time = "created",
-        /// The same, raw.
+        /// Raw value of `created`.
         created_raw: u64 = "created_raw",
-        /// When its attributes changed last.
+        /// Time of the last change of attributes.
         changed: Time = "changed",
-        /// The same, raw.
+        /// Raw value of `changed`.
         changed_raw: u64 = "changed_raw",
     }
 }
@@ -54,11 +55,11 @@ impl Arg for Share {
     }
 }
 
-/// Contents of a file, by their number in file analysis.
+/// A file in transit, encoded as its number in file analysis.
 #[derive(Clone, Copy, Debug)]
-pub struct Carried(pub(super) FileId);
+pub struct TransferredFile(pub(super) FileId);
 
-impl Arg for Carried {
+impl Arg for TransferredFile {
     const TYPE: Type = Type::Count;
 
     fn pack(&self, to: &mut Packer<'_>) {
@@ -69,41 +70,41 @@ impl Arg for Carried {
 gannet_event::events! {
     crate::events::module_of(crate::Tag::Smb);
 
-    /// A tree is taken for one of pipes because of a file's name.
+    /// A tree is treated as a pipe share because of a file's name.
     pub struct SmbPipeConnectHeuristic = "smb_pipe_connect_heuristic" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A connection has too many pipes: they are not followed any more.
+    /// A connection has too many pipes: their data is not analyzed any more.
     pub struct SmbDiscardedDceRpcAnalyzers = "smb_discarded_dce_rpc_analyzers" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// Bytes of a connection came.
+    /// Data of a connection arrived.
     pub struct SmbData = "gannet::smb_data", opt_in {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A tree is given to a client.
+    /// A client was connected to a share.
     pub struct SmbMapping<'a> = "gannet::smb_mapping", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// When it was asked for.
+        /// Time of the request.
         ts: Time = "ts",
-        /// Its name.
+        /// Path of the share.
         path: Option<&'a [u8]> = "path",
-        /// Kind of service (SMB 1).
+        /// Service type (SMB 1).
         service: Option<&'a [u8]> = "service",
         /// File system (SMB 1).
         native_file_system: Option<&'a [u8]> = "native_file_system",
-        /// Kind of share.
+        /// Type of the share.
         share: Share = "share",
     }
 
-    /// A file is in another state, by an action that is logged.
+    /// A logged action changed the state of a file.
     pub struct SmbFileAction<'a> = "gannet::smb_file_action", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -111,13 +112,13 @@ gannet_event::events! {
         file: &'a File = "file",
     }
 
-    /// What was done last, where contents began that may time out.
+    /// The last action on a connection, if contents that may time out began there.
     pub struct SmbLastAction<'a> = "gannet::smb_last_action", opt_in {
         /// The connection.
         c: Connection = "c",
         /// The file.
         file: Option<&'a File> = "file",
-        /// The contents.
-        carried: Carried = "carried",
+        /// The file whose contents began there.
+        transferred: TransferredFile = "carried",
     }
 }

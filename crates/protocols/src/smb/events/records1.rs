@@ -6,27 +6,27 @@ gannet_event::record! {
     /// The header of a message of version 1.
     #[derive(Clone, Copy, Debug)]
     pub struct Header1 = "SMB1::Header" {
-        /// The command.
+        /// Command code.
         command: u64 = "command",
-        /// The status.
+        /// Status code.
         status: u32 = "status",
         /// Flags.
         flags: u64 = "flags",
         /// More flags.
         flags2: u16 = "flags2",
-        /// The tree.
+        /// Tree identifier.
         tid: u16 = "tid",
-        /// The process.
+        /// Process identifier.
         pid: u32 = "pid",
-        /// The user.
+        /// User identifier.
         uid: u16 = "uid",
-        /// The message.
+        /// Multiplex identifier of the message.
         mid: u16 = "mid",
     }
 }
 
 gannet_event::record! {
-    /// Whether a server knows raw transfers.
+    /// Raw transfers that a server supports.
     #[derive(Clone, Copy, Debug)]
     pub struct RawMode = "SMB1::NegotiateRawMode" {
         /// Raw reads.
@@ -37,7 +37,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// What a server of version 1 is capable of.
+    /// Capabilities of a server.
     #[derive(Clone, Copy, Debug)]
     pub struct Capabilities1 = "SMB1::NegotiateCapabilities" {
         /// Raw transfers.
@@ -48,7 +48,7 @@ gannet_event::record! {
         unicode: bool = "unicode",
         /// Offsets of 64 bits.
         large_files: bool = "large_files",
-        /// Commands of NT.
+        /// NT commands.
         nt_smbs: bool = "nt_smbs",
         /// Remote procedure calls.
         rpc_remote_apis: bool = "rpc_remote_apis",
@@ -58,68 +58,68 @@ gannet_event::record! {
         level_2_oplocks: bool = "level_2_oplocks",
         /// The command to lock and read.
         lock_and_read: bool = "lock_and_read",
-        /// Searches of NT.
+        /// NT searches.
         nt_find: bool = "nt_find",
         /// The distributed file system.
         dfs: bool = "dfs",
-        /// Information levels that are passed through.
+        /// Pass-through information levels.
         infolevel_passthru: bool = "infolevel_passthru",
         /// Large reads.
         large_readx: bool = "large_readx",
         /// Large writes.
         large_writex: bool = "large_writex",
-        /// Extensions of Unix.
+        /// Unix extensions.
         unix: bool = "unix",
         /// Bulk transfers.
         bulk_transfer: bool = "bulk_transfer",
         /// Compressed transfers.
         compressed_data: bool = "compressed_data",
-        /// Logins by security blobs.
+        /// Extended security (security blobs).
         extended_security: bool = "extended_security",
     }
 }
 
 gannet_event::record! {
-    /// How a server of version 1 protects its shares.
+    /// Security mode of a server.
     #[derive(Clone, Copy, Debug)]
     pub struct Security1 = "SMB1::NegotiateResponseSecurity" {
-        /// By user, not by share.
+        /// User-level security, not share-level.
         user_level: bool = "user_level",
-        /// Passwords are not sent in the clear.
+        /// Passwords are sent as challenge responses.
         challenge_response: bool = "challenge_response",
         /// Messages may be signed.
         signatures_enabled: Option<bool> = "signatures_enabled",
-        /// Messages have to be signed.
+        /// Messages must be signed.
         signatures_required: Option<bool> = "signatures_required",
     }
 }
 
 gannet_event::record! {
-    /// The answer of the core protocol.
+    /// Contents of a negotiate response in the core protocol.
     pub struct NegotiatedCore = "SMB1::NegotiateResponseCore" {
-        /// The dialect among those offered.
+        /// Index of the selected dialect among the offered ones.
         dialect_index: u16 = "dialect_index",
     }
 }
 
 gannet_event::record! {
-    /// The answer of LAN Manager.
+    /// Contents of a negotiate response of LAN Manager.
     pub struct NegotiatedLanman<'a> = "SMB1::NegotiateResponseLANMAN" {
         /// Number of parameter words.
         word_count: u64 = "word_count",
-        /// The dialect among those offered.
+        /// Index of the selected dialect among the offered ones.
         dialect_index: u16 = "dialect_index",
-        /// How shares are protected.
+        /// Security mode.
         security_mode: Security1 = "security_mode",
-        /// Largest message.
+        /// Maximum size of a message, in bytes.
         max_buffer_size: u16 = "max_buffer_size",
-        /// Requests that may be outstanding.
+        /// Maximum number of outstanding requests.
         max_mpx_count: u16 = "max_mpx_count",
-        /// Virtual circuits.
+        /// Maximum number of virtual circuits.
         max_number_vcs: u16 = "max_number_vcs",
         /// Raw transfers.
         raw_mode: RawMode = "raw_mode",
-        /// Identifies the session.
+        /// Session key.
         session_key: u32 = "session_key",
         /// The server's clock.
         server_time: Time = "server_time",
@@ -131,25 +131,25 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The answer of NT LAN Manager.
+    /// Contents of a negotiate response of NT LAN Manager.
     pub struct NegotiatedNtlm<'a> = "SMB1::NegotiateResponseNTLM" {
         /// Number of parameter words.
         word_count: u64 = "word_count",
-        /// The dialect among those offered.
+        /// Index of the selected dialect among the offered ones.
         dialect_index: u16 = "dialect_index",
-        /// How shares are protected.
+        /// Security mode.
         security_mode: Security1 = "security_mode",
-        /// Largest message.
+        /// Maximum size of a message, in bytes.
         max_buffer_size: u32 = "max_buffer_size",
-        /// Requests that may be outstanding.
+        /// Maximum number of outstanding requests.
         max_mpx_count: u16 = "max_mpx_count",
-        /// Virtual circuits.
+        /// Maximum number of virtual circuits.
         max_number_vcs: u16 = "max_number_vcs",
-        /// Largest raw transfer.
+        /// Maximum size of a raw transfer, in bytes.
         max_raw_size: u32 = "max_raw_size",
-        /// Identifies the session.
+        /// Session key.
         session_key: u32 = "session_key",
-        /// What the server is capable of.
+        /// Capabilities of the server.
         capabilities: Capabilities1 = "capabilities",
         /// The server's clock.
         server_time: Time = "server_time",
@@ -157,7 +157,7 @@ gannet_event::record! {
         encryption_key: Option<&'a [u8]> = "encryption_key",
         /// The server's domain.
         domain_name: Option<&'a [u8]> = "domain_name",
-        /// Identifies the server.
+        /// Identifier of the server.
         guid: Option<&'a [u8]> = "guid",
         /// Always unset, as in Zeek.
         security_blob: Option<&'a [u8]> = "security_blob",
@@ -165,80 +165,80 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// An answer to a list of dialects: one of these.
+    /// Contents of a negotiate response: one of its fields is set, depending on the dialect.
     pub struct Negotiated1<'a> = "SMB1::NegotiateResponse" {
-        /// Of the core protocol.
+        /// Core protocol.
         core: Option<NegotiatedCore> = "core",
-        /// Of LAN Manager.
+        /// LAN Manager.
         lanman: Option<NegotiatedLanman<'a>> = "lanman",
-        /// Of NT LAN Manager.
+        /// NT LAN Manager.
         ntlm: Option<NegotiatedNtlm<'a>> = "ntlm",
     }
 }
 
 gannet_event::record! {
-    /// What a client of version 1 is capable of.
+    /// Capabilities of a client.
     #[derive(Clone, Copy, Debug)]
     pub struct SetupCapabilities = "SMB1::SessionSetupAndXCapabilities" {
         /// Strings in UTF-16.
         unicode: bool = "unicode",
         /// Offsets of 64 bits.
         large_files: bool = "large_files",
-        /// Commands of NT.
+        /// NT commands.
         nt_smbs: bool = "nt_smbs",
         /// Status codes of 32 bits.
         status32: bool = "status32",
         /// Opportunistic locks of level 2.
         level_2_oplocks: bool = "level_2_oplocks",
-        /// Searches of NT.
+        /// NT searches.
         nt_find: bool = "nt_find",
     }
 }
 
 gannet_event::record! {
-    /// A login of version 1.
+    /// Contents of a session setup request.
     pub struct SetupRequest1<'a> = "SMB1::SessionSetupAndXRequest" {
         /// Number of parameter words.
         word_count: u64 = "word_count",
-        /// Largest message.
+        /// Maximum size of a message, in bytes.
         max_buffer_size: u16 = "max_buffer_size",
-        /// Requests that may be outstanding.
+        /// Maximum number of outstanding requests.
         max_mpx_count: u16 = "max_mpx_count",
-        /// The virtual circuit.
+        /// Number of the virtual circuit.
         vc_number: u16 = "vc_number",
-        /// Identifies the session.
+        /// Session key.
         session_key: u32 = "session_key",
-        /// The client's system.
+        /// The client's operating system.
         native_os: &'a [u8] = "native_os",
-        /// The client's LAN Manager.
+        /// The client's LAN Manager version.
         native_lanman: &'a [u8] = "native_lanman",
-        /// The user.
+        /// User name.
         account_name: Option<&'a [u8]> = "account_name",
         /// The password.
         account_password: Option<&'a [u8]> = "account_password",
         /// The client's domain.
         primary_domain: Option<&'a [u8]> = "primary_domain",
-        /// The answer to the challenge for passwords in upper case.
+        /// Response to the challenge for the case-insensitive password.
         case_insensitive_password: Option<&'a [u8]> = "case_insensitive_password",
-        /// The answer to the challenge.
+        /// Response to the challenge for the case-sensitive password.
         case_sensitive_password: Option<&'a [u8]> = "case_sensitive_password",
         /// Always unset, as in Zeek.
         security_blob: Option<&'a [u8]> = "security_blob",
-        /// What the client is capable of.
+        /// Capabilities of the client.
         capabilities: Option<SetupCapabilities> = "capabilities",
     }
 }
 
 gannet_event::record! {
-    /// The answer to a login of version 1.
+    /// Contents of a session setup response.
     pub struct SetupResponse1<'a> = "SMB1::SessionSetupAndXResponse" {
         /// Number of parameter words.
         word_count: u64 = "word_count",
         /// Whether the user is a guest.
         is_guest: Option<bool> = "is_guest",
-        /// The server's system.
+        /// The server's operating system.
         native_os: Option<&'a [u8]> = "native_os",
-        /// The server's LAN Manager.
+        /// The server's LAN Manager version.
         native_lanman: Option<&'a [u8]> = "native_lanman",
         /// The server's domain.
         primary_domain: Option<&'a [u8]> = "primary_domain",
@@ -248,98 +248,98 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// Parameters of a transaction on the file system.
+    /// Arguments of a TRANSACTION2 request.
     #[derive(Clone, Copy, Debug)]
     pub struct Trans2Args = "SMB1::Trans2_Args" {
-        /// Bytes of parameters in all.
+        /// Total number of parameter bytes.
         total_param_count: u16 = "total_param_count",
-        /// Bytes of data in all.
+        /// Total number of data bytes.
         total_data_count: u16 = "total_data_count",
-        /// Most bytes of parameters of an answer.
+        /// Maximum number of parameter bytes in the response.
         max_param_count: u16 = "max_param_count",
-        /// Most bytes of data of an answer.
+        /// Maximum number of data bytes in the response.
         max_data_count: u16 = "max_data_count",
-        /// Most words of setup of an answer.
+        /// Maximum number of setup words in the response.
         max_setup_count: u64 = "max_setup_count",
         /// Flags.
         flags: u16 = "flags",
-        /// Milliseconds that the client waits.
+        /// Timeout in milliseconds.
         trans_timeout: u32 = "trans_timeout",
-        /// Bytes of parameters in this message.
+        /// Number of parameter bytes in this message.
         param_count: u16 = "param_count",
-        /// Where they begin.
+        /// Offset of the parameters in this message.
         param_offset: u16 = "param_offset",
-        /// Bytes of data in this message.
+        /// Number of data bytes in this message.
         data_count: u16 = "data_count",
-        /// Where they begin.
+        /// Offset of the data in this message.
         data_offset: u16 = "data_offset",
-        /// Words of setup.
+        /// Number of setup words.
         setup_count: u64 = "setup_count",
     }
 }
 
 gannet_event::record! {
-    /// Parameters of a transaction's second message.
+    /// Arguments of a secondary transaction request.
     #[derive(Clone, Copy, Debug)]
     pub struct TransSecArgs = "SMB1::Trans_Sec_Args" {
-        /// Bytes of parameters in all.
+        /// Total number of parameter bytes.
         total_param_count: u16 = "total_param_count",
-        /// Bytes of data in all.
+        /// Total number of data bytes.
         total_data_count: u16 = "total_data_count",
-        /// Bytes of parameters in this message.
+        /// Number of parameter bytes in this message.
         param_count: u16 = "param_count",
-        /// Where they begin.
+        /// Offset of the parameters in this message.
         param_offset: u16 = "param_offset",
-        /// Where they belong among all.
+        /// Offset of these parameters among all.
         param_displacement: u16 = "param_displacement",
-        /// Bytes of data in this message.
+        /// Number of data bytes in this message.
         data_count: u16 = "data_count",
-        /// Where they begin.
+        /// Offset of the data in this message.
         data_offset: u16 = "data_offset",
-        /// Where they belong among all.
+        /// Offset of this data among all.
         data_displacement: u16 = "data_displacement",
     }
 }
 
 gannet_event::record! {
-    /// The same on the file system.
+    /// Arguments of a secondary TRANSACTION2 request.
     #[derive(Clone, Copy, Debug)]
     pub struct Trans2SecArgs = "SMB1::Trans2_Sec_Args" {
-        /// Bytes of parameters in all.
+        /// Total number of parameter bytes.
         total_param_count: u16 = "total_param_count",
-        /// Bytes of data in all.
+        /// Total number of data bytes.
         total_data_count: u16 = "total_data_count",
-        /// Bytes of parameters in this message.
+        /// Number of parameter bytes in this message.
         param_count: u16 = "param_count",
-        /// Where they begin.
+        /// Offset of the parameters in this message.
         param_offset: u16 = "param_offset",
-        /// Where they belong among all.
+        /// Offset of these parameters among all.
         param_displacement: u16 = "param_displacement",
-        /// Bytes of data in this message.
+        /// Number of data bytes in this message.
         data_count: u16 = "data_count",
-        /// Where they begin.
+        /// Offset of the data in this message.
         data_offset: u16 = "data_offset",
-        /// Where they belong among all.
+        /// Offset of this data among all.
         data_displacement: u16 = "data_displacement",
-        /// The file.
+        /// File identifier.
         fid: u16 = "FID",
     }
 }
 
 gannet_event::record! {
-    /// A search for files.
+    /// Arguments of a FIND_FIRST2 request.
     pub struct FindFirst2<'a> = "SMB1::Find_First2_Request_Args" {
-        /// Attributes that files may have.
+        /// Attributes of the files to find.
         search_attrs: u16 = "search_attrs",
-        /// Most files of an answer.
+        /// Maximum number of files in the response.
         search_count: u16 = "search_count",
         /// Flags.
         flags: u16 = "flags",
-        /// What the answer is to say.
+        /// Information level of the response.
         info_level: u16 = "info_level",
-        /// Directories or other files.
+        /// Storage type: directories or other files.
         search_storage_type: u32 = "search_storage_type",
-        /// The pattern of names.
+        /// Name pattern.
         file_name: &'a [u8] = "file_name",
     }
 }

@@ -12,98 +12,98 @@ gannet_event::record! {
     pub struct Header2 = "SMB2::Header" {
         /// Credits that the message consumes.
         credit_charge: u16 = "credit_charge",
-        /// The status.
+        /// Status code.
         status: u32 = "status",
-        /// The command.
+        /// Command code.
         command: u16 = "command",
-        /// Credits asked for or granted.
+        /// Number of credits requested or granted.
         credits: u16 = "credits",
         /// Flags.
         flags: u32 = "flags",
-        /// The message.
+        /// Message identifier.
         message_id: u64 = "message_id",
-        /// The process.
+        /// Process identifier.
         process_id: u32 = "process_id",
-        /// The tree.
+        /// Tree identifier.
         tree_id: u32 = "tree_id",
-        /// The session.
+        /// Session identifier.
         session_id: u64 = "session_id",
-        /// The signature.
+        /// Signature.
         signature: [u8; 16] = "signature",
     }
 }
 
 gannet_event::record! {
-    /// Identifies a file or server.
+    /// Identifier of a file or server.
     #[derive(Clone, Copy, Debug)]
     pub struct Guid = "SMB2::GUID" {
-        /// The part that survives reconnects.
+        /// Persistent part, which survives reconnects.
         persistent: u64 = "persistent",
-        /// The part that does not.
+        /// Volatile part.
         volatile: u64 = "volatile",
     }
 }
 
 gannet_event::record! {
-    /// Attributes of a file.
+    /// Attributes of a file ([MS-FSCC] §2.6).
     #[derive(Clone, Copy, Debug)]
     pub struct FileAttrs = "SMB2::FileAttrs" {
-        /// It cannot be written.
+        /// Read-only.
         read_only: bool = "read_only",
-        /// Listings leave it out.
+        /// Hidden in directory listings.
         hidden: bool = "hidden",
-        /// The system uses it.
+        /// Part of the operating system.
         system: bool = "system",
-        /// It is a directory.
+        /// Directory.
         directory: bool = "directory",
-        /// It is to be backed up.
+        /// To be archived.
         archive: bool = "archive",
-        /// It has no other attribute.
+        /// No other attribute is set.
         normal: bool = "normal",
-        /// It is temporary.
+        /// Temporary.
         temporary: bool = "temporary",
-        /// It has holes.
+        /// Sparse file.
         sparse_file: bool = "sparse_file",
-        /// It has a reparse point or is a link.
+        /// Reparse point or symbolic link.
         reparse_point: bool = "reparse_point",
-        /// It is compressed.
+        /// Compressed.
         compressed: bool = "compressed",
-        /// Its data is not available.
+        /// Data not immediately available.
         offline: bool = "offline",
-        /// Its contents are not indexed.
+        /// Not indexed.
         not_content_indexed: bool = "not_content_indexed",
-        /// It is encrypted.
+        /// Encrypted.
         encrypted: bool = "encrypted",
-        /// It is protected against changes.
+        /// Has integrity protection.
         integrity_stream: bool = "integrity_stream",
-        /// Scans for integrity leave it out.
+        /// Excluded from integrity scans.
         no_scrub_data: bool = "no_scrub_data",
     }
 }
 
 gannet_event::record! {
-    /// A file that was closed.
+    /// Contents of a close response.
     #[derive(Clone, Copy, Debug)]
     pub struct CloseResponse = "SMB2::CloseResponse" {
-        /// Bytes set aside for it.
+        /// Allocated size in bytes.
         alloc_size: u64 = "alloc_size",
-        /// Its size.
+        /// Size of the file in bytes.
         eof: u64 = "eof",
-        /// Its times.
+        /// Times of the file.
         times: MacTimes = "times",
-        /// Its attributes.
+        /// Attributes of the file.
         attrs: FileAttrs = "attrs",
     }
 }
 
 gannet_event::record! {
-    /// Integrity before the login.
+    /// Preauthentication integrity capabilities.
     pub struct PreAuth<'a> = "SMB2::PreAuthIntegrityCapabilities" {
         /// Number of algorithms.
         hash_alg_count: u16 = "hash_alg_count",
-        /// Bytes of salt.
+        /// Length of the salt, in bytes.
         salt_length: u16 = "salt_length",
-        /// Algorithms.
+        /// Hash algorithms.
         hash_alg: Vec<u16> = "hash_alg",
         /// The salt.
         salt: &'a [u8] = "salt",
@@ -111,7 +111,7 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// Encryption.
+    /// Encryption capabilities.
     pub struct Encryption = "SMB2::EncryptionCapabilities" {
         /// Number of ciphers.
         cipher_count: u16 = "cipher_count",
@@ -121,27 +121,27 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// Compression.
+    /// Compression capabilities.
     pub struct Compression = "SMB2::CompressionCapabilities" {
         /// Number of algorithms.
         alg_count: u16 = "alg_count",
-        /// Algorithms.
+        /// Compression algorithms.
         algs: Vec<u16> = "algs",
     }
 }
 
 gannet_event::record! {
-    /// One capability: one of these.
+    /// A negotiate context: one of its fields is set, depending on the type.
     pub struct NegotiateContext<'a> = "SMB2::NegotiateContextValue" {
-        /// Which one.
+        /// Type of the context.
         context_type: u16 = "context_type",
-        /// Its length.
+        /// Length of the data, in bytes.
         data_length: u16 = "data_length",
-        /// Integrity before the login.
+        /// Preauthentication integrity capabilities.
         preauth_info: Option<PreAuth<'a>> = "preauth_info",
-        /// Encryption.
+        /// Encryption capabilities.
         encryption_info: Option<Encryption> = "encryption_info",
-        /// Compression.
+        /// Compression capabilities.
         compression_info: Option<Compression> = "compression_info",
         /// Name of the server.
         netname: Option<&'a [u8]> = "netname",
@@ -149,41 +149,41 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The answer to a list of dialects.
+    /// Contents of a negotiate response.
     pub struct Negotiated2<'a> = "SMB2::NegotiateResponse" {
         /// The dialect.
         dialect_revision: u16 = "dialect_revision",
-        /// Whether messages are signed.
+        /// Security mode: whether messages are signed.
         security_mode: u16 = "security_mode",
-        /// Identifies the server.
+        /// Identifier of the server.
         server_guid: Guid = "server_guid",
         /// The server's clock.
         system_time: Time = "system_time",
-        /// When the server started.
+        /// Start time of the server.
         server_start_time: Time = "server_start_time",
-        /// Number of capabilities.
+        /// Number of negotiate contexts.
         negotiate_context_count: u16 = "negotiate_context_count",
-        /// Capabilities.
+        /// Negotiate contexts.
         negotiate_context_values: Vec<NegotiateContext<'a>> = "negotiate_context_values",
     }
 }
 
 gannet_event::record! {
-    /// A login of version 2.
+    /// Contents of a session setup request.
     #[derive(Clone, Copy, Debug)]
     pub struct SetupRequest2 = "SMB2::SessionSetupRequest" {
-        /// Whether messages are signed.
+        /// Security mode: whether messages are signed.
         security_mode: u64 = "security_mode",
     }
 }
 
 gannet_event::record! {
-    /// What a server says of a login.
+    /// Session flags of a server.
     #[derive(Clone, Copy, Debug)]
     pub struct SetupFlags = "SMB2::SessionSetupFlags" {
-        /// The user is a guest.
+        /// Guest login.
         guest: bool = "guest",
-        /// The user is anonymous.
+        /// Anonymous login.
         anonymous: bool = "anonymous",
         /// Messages are encrypted.
         encrypt: bool = "encrypt",
@@ -191,65 +191,65 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
-    /// The answer to a login of version 2.
+    /// Contents of a session setup response.
     #[derive(Clone, Copy, Debug)]
     pub struct SetupResponse2 = "SMB2::SessionSetupResponse" {
-        /// What the server says of it.
+        /// Session flags.
         flags: SetupFlags = "flags",
     }
 }
 
 gannet_event::record! {
-    /// A tree that is connected.
+    /// Contents of a tree connect response.
     #[derive(Clone, Copy, Debug)]
     pub struct TreeResponse = "SMB2::TreeConnectResponse" {
-        /// What it gives access to.
+        /// Type of the share.
         share_type: u64 = "share_type",
     }
 }
 
 gannet_event::record! {
-    /// A file that is opened or made.
+    /// Contents of a create request.
     pub struct CreateRequest<'a> = "SMB2::CreateRequest" {
-        /// Its name.
+        /// Name of the file.
         filename: &'a [u8] = "filename",
-        /// What to do if it exists or does not.
+        /// Create disposition: what to do if the file exists, or does not.
         disposition: u32 = "disposition",
-        /// Options.
+        /// Create options.
         create_options: u32 = "create_options",
     }
 }
 
 gannet_event::record! {
-    /// A file that was opened or made.
+    /// Contents of a create response.
     #[derive(Clone, Copy, Debug)]
     pub struct CreateResponse = "SMB2::CreateResponse" {
-        /// Identifies it.
+        /// Identifier of the file.
         file_id: Guid = "file_id",
-        /// Its size.
+        /// Size of the file in bytes.
         size: u64 = "size",
-        /// Its times.
+        /// Times of the file.
         times: MacTimes = "times",
-        /// Its attributes.
+        /// Attributes of the file.
         attrs: FileAttrs = "attrs",
-        /// What was done.
+        /// Action that was performed.
         create_action: u32 = "create_action",
     }
 }
 
 gannet_event::record! {
-    /// Quotas of a file system.
+    /// Quota information of a file system ([MS-FSCC] §2.5.2).
     #[derive(Clone, Copy, Debug)]
     pub struct FsControl = "SMB2::Fscontrol" {
-        /// Free bytes at which indexing starts.
+        /// Free space in bytes at which content indexing starts.
         free_space_start_filtering: i64 = "free_space_start_filtering",
-        /// Free bytes that indexing needs.
+        /// Free space in bytes that content indexing needs.
         free_space_threshold: i64 = "free_space_threshold",
-        /// Free bytes at which indexing stops.
+        /// Free space in bytes at which content indexing stops.
         free_space_stop_filtering: i64 = "free_space_stop_filtering",
-        /// Bytes at which a user is warned.
+        /// Default quota threshold of a user, in bytes.
         delete_quota_threshold: u64 = "delete_quota_threshold",
-        /// Bytes of a user.
+        /// Default quota limit of a user, in bytes.
         default_quota_limit: u64 = "default_quota_limit",
         /// Flags.
         fs_control_flags: u32 = "fs_control_flags",
@@ -270,15 +270,15 @@ gannet_event::record! {
     /// The header of an encrypted message.
     #[derive(Clone, Copy, Debug)]
     pub struct TransformHeader = "SMB2::Transform_header" {
-        /// The signature.
+        /// Signature.
         signature: [u8; 16] = "signature",
-        /// The nonce.
+        /// Nonce.
         nonce: [u8; 16] = "nonce",
-        /// Bytes of the message.
+        /// Length of the original message, in bytes.
         orig_msg_size: u32 = "orig_msg_size",
         /// Flags.
         flags: u16 = "flags",
-        /// The session.
+        /// Session identifier.
         session_id: u64 = "session_id",
     }
 }

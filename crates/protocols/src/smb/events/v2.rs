@@ -21,31 +21,31 @@ gannet_event::events! {
 
         /// A file was closed.
         pub struct Smb2CloseResponse = "smb2_close_response", opt_in {
-            /// What is known of it.
+            /// Contents of the response.
             response: CloseResponse = "response",
         }
 
-        /// A file is opened or made.
+        /// A file is opened or created.
         pub struct Smb2CreateRequest<'a> = "smb2_create_request" {
-            /// Which one and how.
+            /// Contents of the request.
             request: CreateRequest<'a> = "request",
         }
 
-        /// A file was opened or made.
+        /// A file was opened or created.
         pub struct Smb2CreateResponse = "smb2_create_response" {
-            /// What is known of it.
+            /// Contents of the response.
             response: CreateResponse = "response",
         }
 
         /// A client offers dialects.
         pub struct Smb2NegotiateRequest = "smb2_negotiate_request" {
-            /// Numbers of dialects.
+            /// Dialect numbers.
             dialects: Vec<u16> = "dialects",
         }
 
-        /// A server chose a dialect.
+        /// A server selected a dialect.
         pub struct Smb2NegotiateResponse<'a> = "smb2_negotiate_response" {
-            /// What it answers.
+            /// Contents of the response.
             response: Negotiated2<'a> = "response",
         }
 
@@ -55,9 +55,9 @@ gannet_event::events! {
             request: SetupRequest2 = "request",
         }
 
-        /// A login is answered.
+        /// A server responds to a login.
         pub struct Smb2SessionSetupResponse = "smb2_session_setup_response", opt_in {
-            /// What the server answers.
+            /// Contents of the response.
             response: SetupResponse2 = "response",
         }
 
@@ -75,31 +75,31 @@ gannet_event::events! {
             file_id: Guid = "file_id",
             /// The identifier.
             object_id: Guid = "object_id",
-            /// What more is known.
+            /// Extended information.
             extended_info: &'a [u8] = "extended_info",
         }
 
-        /// A share is connected to.
+        /// A client connects to a share.
         pub struct Smb2TreeConnectRequest<'a> = "smb2_tree_connect_request" {
             /// Its path.
             path: &'a [u8] = "path",
         }
 
-        /// A share was connected to.
+        /// A client was connected to a share.
         pub struct Smb2TreeConnectResponse = "smb2_tree_connect_response" {
-            /// What it is.
+            /// Contents of the response.
             response: TreeResponse = "response",
         }
 
-        /// A share is disconnected from.
+        /// A client disconnects from a share.
         pub struct Smb2TreeDisconnectRequest = "smb2_tree_disconnect_request" {}
 
-        /// A share was disconnected from.
+        /// A client was disconnected from a share.
         pub struct Smb2TreeDisconnectResponse = "smb2_tree_disconnect_response", opt_in {}
 
         /// A file was written.
         pub struct Smb2WriteResponse = "smb2_write_response", opt_in {
-            /// Bytes that were written.
+            /// Number of bytes written.
             length: u32 = "length",
         }
     }
@@ -108,9 +108,9 @@ gannet_event::events! {
         /// The connection.
         c: Connection = "c",
     } {
-        /// Too many requests wait for answers: they are discarded.
+        /// Too many requests wait for responses: they are dropped.
         pub struct Smb2DiscardedMessagesState = "smb2_discarded_messages_state" {
-            /// Which ones.
+            /// Kind of the dropped requests.
             state: &'static str = "state",
         }
 
@@ -134,9 +134,9 @@ gannet_event::events! {
 
         /// A file is read.
         pub struct Smb2ReadRequest = "smb2_read_request" {
-            /// Where reading begins.
+            /// Offset in bytes.
             offset: u64 = "offset",
-            /// Bytes to read.
+            /// Number of bytes to read.
             length: u32 = "length",
         }
 
@@ -146,9 +146,9 @@ gannet_event::events! {
             dst_filename: &'a [u8] = "dst_filename",
         }
 
-        /// A file is to be deleted when it is closed, or not to be.
+        /// A file is marked for deletion when it is closed, or the mark is removed.
         pub struct Smb2FileDelete = "smb2_file_delete" {
-            /// Whether it is to be deleted.
+            /// Whether it is marked.
             delete_pending: bool = "delete_pending",
         }
 
@@ -160,15 +160,15 @@ gannet_event::events! {
             attrs: FileAttrs = "attrs",
         }
 
-        /// Room for a file is set aside.
+        /// Storage for a file is allocated.
         pub struct Smb2FileAllocation = "smb2_file_allocation", opt_in {
-            /// Bytes.
+            /// Allocation size, in bytes.
             alloc_size: i64 = "alloc_size",
         }
 
-        /// The size of a file is set.
+        /// The end-of-file position of a file is set.
         pub struct Smb2FileEndoffile = "smb2_file_endoffile", opt_in {
-            /// The size.
+            /// The position, in bytes.
             end_of_file: i64 = "end_of_file",
         }
 
@@ -180,9 +180,9 @@ gannet_event::events! {
 
         /// The mode of a pipe is set.
         pub struct Smb2FilePipe = "smb2_file_pipe", opt_in {
-            /// Whether it is read by message.
+            /// Read mode: 0 byte stream, 1 message.
             read_mode: u32 = "read_mode",
-            /// Whether reading and writing wait.
+            /// Completion mode: 0 blocking, 1 non-blocking.
             completion_mode: u32 = "completion_mode",
         }
 
@@ -210,19 +210,19 @@ gannet_event::events! {
             file_eas: Vec<FileEa> = "file_eas",
         }
 
-        /// A link to a file is made.
+        /// A hard link to a file is created.
         pub struct Smb2FileLink<'a> = "smb2_file_link", opt_in {
             /// The directory of the link.
             root_directory: u64 = "root_directory",
-            /// Its name.
+            /// Name of the link.
             file_name: &'a [u8] = "file_name",
         }
 
         /// A file is written.
         pub struct Smb2WriteRequest = "smb2_write_request" {
-            /// Where writing begins.
+            /// Offset in bytes.
             offset: u64 = "offset",
-            /// Bytes to write.
+            /// Number of bytes to write.
             length: u32 = "length",
         }
     }

@@ -1,4 +1,4 @@
-//! Rows of smb_files.log, and the actions that are logged again when contents time out.
+//! Rows of smb_files.log, and the actions that are logged again when file contents time out.
 
 use std::collections::HashMap;
 
@@ -19,23 +19,23 @@ use crate::smb::info::seconds;
 gannet_log::row! {
     /// One row for each file that is opened, renamed or deleted.
     pub struct FilesRow<'a> = "smb_files" {
-        /// When the request was seen that began with it.
+        /// Time of the request that began the action.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Originator and responder of the connection.
         id: ConnId = "id",
-        /// Its contents as a file.
+        /// Identifier of its contents in files.log.
         fuid: Option<Uid> = "fuid",
         /// Action.
         action: Enum = "action",
         /// Path of the share.
         path: Option<&'a [u8]> = "path",
-        /// Its name.
+        /// Name of the file.
         name: &'a [u8] = "name",
-        /// Its size.
+        /// Size of the file, in bytes.
         size: u64 = "size",
-        /// Its previous name.
+        /// Previous name of the file.
         prev_name: Option<&'a [u8]> = "prev_name",
         /// Time of the last write.
         modified: Option<Seconds> = "times.modified",
@@ -48,40 +48,41 @@ gannet_log::row! {
     }
 }
 
-/// How long a file is not logged again in the same state.
+/// Interval in which a file is not logged again in the same state.
 pub(in crate::smb) const QUIET: Interval = Interval::from_secs(180);
 
-/// Most bytes of names of a connection's last action. An action with longer names is not logged again, and
-/// `SMB_discarded_last_action` says so.
+/// Maximum length of the names of a connection's last action, in bytes. An action with longer names
+/// is not logged again, and `SMB_discarded_last_action` reports that.
 pub(in crate::smb) const MAX_LAST_NAMES: usize = 1024;
 
 /// The last logged action on connections that started files.
 #[derive(Debug, Default)]
 pub(crate) struct LastActions {
-    pub(in crate::smb) last: HashMap<Uid, Last, KeyedHash>,
+    pub(in crate::smb) last: HashMap<Uid, LastAction, KeyedHash>,
 }
 
 /// The last action on a connection.
 #[derive(Debug)]
-pub(in crate::smb) struct Last {
+pub(in crate::smb) struct LastAction {
     pub(in crate::smb) id: ConnId,
     pub(in crate::smb) file: File,
-    /// Contents that began there.
-    pub(in crate::smb) carried: FileId,
-    /// When it was last logged, if it must not be logged again soon.
+    /// File whose contents began on the connection.
+    pub(in crate::smb) transferred: FileId,
+    /// Time at which it was last logged; `None` if it may be logged again at any time.
     pub(in crate::smb) logged: Option<Time>,
-    /// The connection is over.
+    /// Whether the connection has ended.
     pub(in crate::smb) is_over: bool,
 }
 
 impl LastActions {
-    /// Keeps an action in place of the one before, unless its names are too long: whether it is kept.
-    pub(in crate::smb) fn keep(&mut self, uid: Uid, last: Last) -> bool {
+    /// Replaces the stored action of a connection, unless the names are too long. Returns whether
+    /// it was stored.
+    pub(in crate::smb) fn store_last(&mut self, uid: Uid, last: LastAction) -> bool {
         let File { path, name, previous, .. } = &last.file;
         let names = [path, name, previous].into_iter().flatten();
         let fits = names.map(|n| n.len()).sum::<usize>() <= MAX_LAST_NAMES;
         if fits {
-            // No more than there are live connections and files in transit.
+            // Bounded by the numbers of live connections and of files in transit.
             self.last.insert(uid, last);
         } else {
             self.last.remove(&uid);
@@ -93,15 +94,15 @@ impl LastActions {
         self.last.remove(&uid);
     }
 
-    /// The connection is over: its last action is kept while its files may time out.
-    pub(in crate::smb) fn leave(&mut self, uid: Uid) {
+    /// Notes the end of a connection: its last action is kept while its files may time out.
+    pub(in crate::smb) fn connection_ended(&mut self, uid: Uid) {
         if let Some(last) = self.last.get_mut(&uid) {
             last.is_over = true;
         }
     }
 
-    /// A file of a connection timed out: logs the connection's last action again.
-    pub(crate) fn given_up(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
+    /// Logs a connection's last action again, because one of its files timed out.
+    pub(crate) fn on_file_timeout(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
         let Some(last) = self.last.get_mut(&uid) else { return };
         let is_recent = last.logged.is_some_and(|logged| logged + QUIET >= now);
         last.logged = last.file.times.map(|_| now);
@@ -110,15 +111,15 @@ impl LastActions {
         }
     }
 
-    /// Forgets those of connections that are over, whose contents will not time out.
+    /// Removes the actions of ended connections whose contents will not time out.
     pub(in crate::smb) fn sweep(&mut self, files: &Files) {
-        self.last.retain(|uid, last| !last.is_over || files.is_carried_by(last.carried, *uid));
+        self.last.retain(|uid, last| !last.is_over || files.is_carried_by(last.transferred, *uid));
     }
 }
 
 /// The row of smb_files.log for a file on a connection; `None` if its action is not logged.
 pub(in crate::smb) fn row(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
-    let (action, name) = f.acted_on()?;
+    let (action, name) = f.logged_action()?;
     let time = |filetime| Seconds(seconds(filetime));
     let times = f.times.as_ref();
     Some(FilesRow {

@@ -1,4 +1,4 @@
-//! Files: opened, read and written ([MS-CIFS] §2.2.4.42, §2.2.4.43, §2.2.4.64).
+//! Commands on files: open, read and write ([MS-CIFS] §2.2.4.42, §2.2.4.43, §2.2.4.64).
 //!
 //! [MS-CIFS]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-cifs
 
@@ -8,7 +8,7 @@ use super::header::CommandPosition;
 use super::header::Commands;
 use super::header::Header;
 use super::header::follow;
-use super::header::place;
+use super::header::offset_after_header;
 use super::header::text;
 use super::header::words_and_next;
 use crate::Context;
@@ -65,7 +65,7 @@ pub(super) fn read_response<C: Commands>(
     let (_, next) = words_and_next(&mut f);
     f.skip(6);
     let (low, offset, high) = (f.u16(), f.u16(), f.u16());
-    c.pad_to("pad", place(offset))?;
+    c.pad_to("pad", offset_after_header(offset))?;
     let data = c.bytes("data", u32::from(high) << 16 | u32::from(low))?;
     follow::<C>(cx, core, h, at, c, next, false)?;
     if h.is_pipe {
@@ -97,7 +97,7 @@ pub(super) fn write_request<C: Commands>(
     let offset = f.u16();
     let high = if words == 14 { c.upto("offset_high_tmp", 4)?.u32() } else { 0 };
     c.upto("byte_count", 2)?;
-    c.pad_to("pad", place(offset))?;
+    c.pad_to("pad", offset_after_header(offset))?;
     let data = c.bytes("data", length)?;
     follow::<C>(cx, core, h, at, c, next, true)?;
     if h.is_pipe {
@@ -144,7 +144,7 @@ pub(super) fn create_request<C: Commands>(
     let name = c.string(h.unicode, false)?;
     follow::<C>(cx, core, h, at, c, next, true)?;
     let name = text(cx, h.unicode, name);
-    core.guess_pipe(cx, h.tree.into(), &name);
+    core.detect_pipe(cx, h.tree.into(), &name);
     cx.raise(|c| Smb1NtCreateAndxRequest { c, hdr: h.record, file_name: &name });
     core.shares.create_v1(cx.now, name);
     Ok(())
@@ -190,10 +190,10 @@ mod tests {
         let mut request = b"\x18\xff\0\0\0".to_vec();
         request.resize(51, 0);
         request.extend_from_slice(b"a.txt\0");
-        c.ask(0xa2, &request);
+        c.request(0xa2, &request);
         let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
         response.resize(71, 0);
-        c.answer(0xa2, &response);
+        c.response(0xa2, &response);
     }
 
     #[test]
@@ -204,10 +204,10 @@ mod tests {
         response.resize(27, 0);
         response.extend_from_slice(b"hello");
         for _ in 0..2 {
-            c.ask(0x2e, &request);
-            c.answer(0x2e, &response);
-            c.ask(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
-            c.answer(0x04, &[0, 0, 0]);
+            c.request(0x2e, &request);
+            c.response(0x2e, &response);
+            c.request(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
+            c.response(0x04, &[0, 0, 0]);
             open(&mut c);
         }
         let rows = c.finish().rows("files");
@@ -218,14 +218,14 @@ mod tests {
     #[test]
     fn a_file_is_read() {
         let mut c = opened();
-        // From 0 on; then `hello`, at byte 59 of the message.
+        // Offset 0; then `hello`, at byte 59 of the message.
         let request = [&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat();
         let mut response = vec![12, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 59, 0];
         response.resize(27, 0);
         response.extend_from_slice(b"hello");
-        c.ask(0x2e, &request);
-        c.answer(0x2e, &response);
-        c.ask(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
+        c.request(0x2e, &request);
+        c.response(0x2e, &response);
+        c.request(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
         let h = c.finish();
         let rows = h.rows("smb_files");
         assert_eq!((&*rows[0]["action"], &*rows[0]["name"]), ("SMB::FILE_OPEN", "a.txt"));
@@ -237,15 +237,15 @@ mod tests {
     #[test]
     fn a_file_is_written_and_closed() {
         let mut c = opened();
-        // Two bytes to 0, at byte 63 of the message.
+        // Two bytes at offset 0; the data is at byte 63 of the message.
         let mut request = vec![14, 0xff, 0, 0, 0, 9, 0];
         request.resize(21, 0);
         request.extend_from_slice(&[2, 0, 63, 0, 0, 0, 0, 0, 2, 0]);
         request.extend_from_slice(b"hi");
-        c.ask(0x2f, &request);
-        c.answer(0x2f, &[&[6, 0xff][..], &[0; 13]].concat());
-        c.ask(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
-        c.answer(0x04, &[0, 0, 0]);
+        c.request(0x2f, &request);
+        c.response(0x2f, &[&[6, 0xff][..], &[0; 13]].concat());
+        c.request(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
+        c.response(0x04, &[0, 0, 0]);
         let rows = c.finish().rows("files");
         assert_eq!((&*rows[0]["seen_bytes"], &*rows[0]["is_orig"]), ("2", "T"));
     }
@@ -255,9 +255,9 @@ mod tests {
         let mut c = opened();
         let mut response = vec![12, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 59, 0, 0xff, 0xff];
         response.resize(27, 0);
-        c.ask(0x2e, &[&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat());
+        c.request(0x2e, &[&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat());
         assert!(!c.broken());
-        c.answer(0x2e, &response);
+        c.response(0x2e, &response);
         assert_eq!(c.failures(), ["out_of_bound: SMB1_read_andx_response:data: 26 > 27"]);
         assert!(c.finish().rows("files").is_empty());
     }

@@ -144,7 +144,7 @@ pub(super) fn negotiated(
     Ok(())
 }
 
-/// How shares are protected ([MS-CIFS] §2.2.4.52.2).
+/// Decodes the security mode ([MS-CIFS] §2.2.4.52.2).
 ///
 /// [MS-CIFS]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-cifs
 fn security(flags: u16) -> Security1 {
@@ -157,13 +157,13 @@ fn security(flags: u16) -> Security1 {
     }
 }
 
-/// The time, the date and the offset of a LAN Manager's clock: two seconds, minutes, hours; days, months
-/// and years since 1980. The offset is not applied, as in Zeek.
+/// Decodes a LAN Manager's clock: time in two seconds, minutes and hours; date in days, months and
+/// years since 1980; and time zone, which is not applied, as in Zeek.
 fn lanman_time(f: &mut Fields<'_>) -> Time {
     let (time, date) = (i64::from(f.u16()), i64::from(f.u16()));
     f.skip(2);
     let (year, month, day) = (1980 + (date >> 9), (date >> 5 & 0xf) - 1, date & 0x1f);
-    // Days from the civil calendar: years begin in March.
+    // Days from the civil calendar, with years that begin in March.
     let (year, month) = (year + month.div_euclid(12), month.rem_euclid(12) + 1);
     let shifted = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
@@ -430,7 +430,7 @@ mod tests {
             request.resize(27, 0);
             request.extend_from_slice(&token);
             request.extend_from_slice(b"\0\0");
-            c.ask(0x73, &request);
+            c.request(0x73, &request);
             if !reply {
                 break;
             }
@@ -438,7 +438,7 @@ mod tests {
             let mut response = vec![4, 0xff, 0, 0, 0, 0, 0, token.len() as u8, 0, 0, 0];
             response.extend_from_slice(&token);
             response.extend_from_slice(b"\0\0");
-            c.answer(0x73, &response);
+            c.response(0x73, &response);
         }
         let rows = c.finish().rows("ntlm");
         assert_eq!((&*rows[0]["username"], &*rows[0]["domainname"]), ("u", "D"));
@@ -457,9 +457,9 @@ mod tests {
     #[test]
     fn dialects_beyond_the_message_are_broken() {
         let mut c = Client::new();
-        c.ask(0x72, b"\0\x0c\0\x02NT LM 0.12\0");
+        c.request(0x72, b"\0\x0c\0\x02NT LM 0.12\0");
         assert!(!c.broken());
-        c.ask(0x72, b"\0\x0d\0\x02NT LM 0.12\0");
+        c.request(0x72, b"\0\x0d\0\x02NT LM 0.12\0");
         assert!(c.broken());
     }
 

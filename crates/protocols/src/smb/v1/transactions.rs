@@ -5,7 +5,7 @@
 use gannet_base::Dir;
 
 use super::header::Header;
-use super::header::place;
+use super::header::offset_after_header;
 use super::header::text;
 use crate::Context;
 use crate::smb::core::Core;
@@ -62,9 +62,9 @@ pub(super) fn transaction_request(
     c.upto("byte_count", 2)?;
     let name = c.string(h.unicode, false)?;
     let kind = kind(h.unicode, name);
-    c.pad_to("pad1", place(place_of))?;
+    c.pad_to("pad1", offset_after_header(place_of))?;
     let parameters = c.bytes("parameters", parameters.into())?;
-    c.pad_to("pad2", place(offset))?;
+    c.pad_to("pad2", offset_after_header(offset))?;
     let rest = c.rest();
     if kind == Kind::Pipe {
         core.pipe(cx, 0, Dir::Orig, rest);
@@ -99,9 +99,9 @@ pub(super) fn transaction_response(
     let setup = f.u8();
     c.list("setup", setup.into(), 2)?;
     c.upto("byte_count", 2)?;
-    c.pad_to("pad0", place(place_of))?;
+    c.pad_to("pad0", offset_after_header(place_of))?;
     let parameters = c.bytes("parameters", parameters.into())?;
-    c.pad_to("pad1", place(offset))?;
+    c.pad_to("pad1", offset_after_header(offset))?;
     if count > 0 {
         c.has("data", 1, 1)?;
     }
@@ -114,7 +114,7 @@ pub(super) fn transaction_response(
     Ok(())
 }
 
-/// The rest of a request that is too long for one message.
+/// Parses the rest of a request that is too long for one message.
 pub(super) fn secondary_request(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction_secondary_request", data);
     let mut f = c.upto("byte_count", 19)?;
@@ -129,15 +129,15 @@ pub(super) fn secondary_request(cx: &mut Context<'_>, h: Header, data: &[u8]) ->
         data_offset: f.u16(),
         data_displacement: f.u16(),
     };
-    c.pad_to("pad1", place(args.param_offset))?;
+    c.pad_to("pad1", offset_after_header(args.param_offset))?;
     let parameters = c.bytes("parameters", args.param_count.into())?;
-    c.pad_to("pad2", place(args.data_offset))?;
+    c.pad_to("pad2", offset_after_header(args.data_offset))?;
     let data = if args.data_count > 0 { c.rest() } else { &[] };
     cx.raise(|c| Smb1TransactionSecondaryRequest { c, hdr: h.record, args, parameters, data });
     Ok(())
 }
 
-/// Subcommands on the file system, which are not logged ([MS-CIFS] §2.2.6).
+/// Parses subcommands on the file system, which are not logged ([MS-CIFS] §2.2.6).
 pub(super) fn transaction2(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction2_request", data);
     let mut f = c.upto("byte_count", 33)?;
@@ -165,13 +165,13 @@ pub(super) fn transaction2(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read
         data_offset,
         setup_count: setup_count.into(),
     };
-    c.pad_to("pad1", place(offset))?;
-    subcommand_of(cx, h, c, subcommand)?;
+    c.pad_to("pad1", offset_after_header(offset))?;
+    raise_subcommand(cx, h, c, subcommand)?;
     cx.raise(|c| Smb1Transaction2Request { c, hdr: h.record, args, sub_cmd: subcommand });
     Ok(())
 }
 
-fn subcommand_of(cx: &mut Context<'_>, h: Header, c: &Cursor<'_>, subcommand: u16) -> Read<()> {
+fn raise_subcommand(cx: &mut Context<'_>, h: Header, c: &Cursor<'_>, subcommand: u16) -> Read<()> {
     let (record, field, n) = match subcommand {
         0x01 => ("trans2_find_first2_request", "search_storage_type", 12),
         0x05 => ("trans2_query_path_info_request", "reserved", 6),
@@ -208,7 +208,7 @@ fn subcommand_of(cx: &mut Context<'_>, h: Header, c: &Cursor<'_>, subcommand: u1
     Ok(())
 }
 
-/// The rest of those.
+/// Parses the rest of such a request.
 pub(super) fn secondary_request2(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction2_secondary_request", data);
     let mut f = c.upto("byte_count", 21)?;
@@ -224,9 +224,9 @@ pub(super) fn secondary_request2(cx: &mut Context<'_>, h: Header, data: &[u8]) -
         data_displacement: f.u16(),
         fid: f.u16(),
     };
-    c.pad_to("pad1", place(args.param_offset))?;
+    c.pad_to("pad1", offset_after_header(args.param_offset))?;
     let parameters = c.bytes("parameters", args.param_count.into())?;
-    c.pad_to("pad2", place(args.data_offset))?;
+    c.pad_to("pad2", offset_after_header(args.data_offset))?;
     let data = c.bytes("data", args.data_count.into())?;
     cx.raise(|c| Smb1Transaction2SecondaryRequest { c, hdr: h.record, args, parameters, data });
     Ok(())
@@ -244,21 +244,21 @@ mod tests {
         c.connect(b"IPC");
         let calls = [(rpc::bind(), rpc::bind_ack(b"samr")), (rpc::request(5), rpc::response())];
         for (request, response) in calls {
-            // The name ends before byte 74 of the message, and the data follow.
-            let mut ask = vec![16];
-            ask.resize(19, 0);
-            ask.extend_from_slice(&[0, 0, 0, 0, request.len() as u8, 0, 74, 0, 2, 0]);
-            ask.extend_from_slice(&[0x26, 0, 9, 0, 0, 0]);
-            ask.extend_from_slice(b"\\PIPE\\\0");
-            ask.extend_from_slice(&request);
-            c.ask(0x25, &ask);
+            // The name ends before byte 74 of the message, and the data follows.
+            let mut body = vec![16];
+            body.resize(19, 0);
+            body.extend_from_slice(&[0, 0, 0, 0, request.len() as u8, 0, 74, 0, 2, 0]);
+            body.extend_from_slice(&[0x26, 0, 9, 0, 0, 0]);
+            body.extend_from_slice(b"\\PIPE\\\0");
+            body.extend_from_slice(&request);
+            c.request(0x25, &body);
             let mut answer = vec![10];
             answer.resize(7, 0);
             answer.extend_from_slice(&[0, 0, 0, 0, 0, 0, response.len() as u8, 0, 56, 0, 0, 0]);
             answer.extend_from_slice(&[0, 0, 0, 0]);
             answer.resize(24, 0);
             answer.extend_from_slice(&response);
-            c.answer(0x25, &answer);
+            c.response(0x25, &answer);
         }
         assert!(!c.broken());
         let rows = c.finish().rows("dce_rpc");
@@ -278,15 +278,15 @@ mod tests {
     fn searches_cut_short_are_broken() {
         let mut c = Client::new();
         // FIND_FIRST2: its parameters begin at byte 66 of the message.
-        let mut ask = vec![15];
-        ask.resize(21, 0);
-        ask.extend_from_slice(&[66, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]);
-        ask.resize(34 + 12, 0);
-        ask.extend_from_slice(b"\\*\0");
-        c.ask(0x32, &ask);
+        let mut request = vec![15];
+        request.resize(21, 0);
+        request.extend_from_slice(&[66, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]);
+        request.resize(34 + 12, 0);
+        request.extend_from_slice(b"\\*\0");
+        c.request(0x32, &request);
         assert!(!c.broken());
-        ask.truncate(40);
-        c.ask(0x32, &ask);
+        request.truncate(40);
+        c.request(0x32, &request);
         let short = "out_of_bound: trans2_find_first2_request:search_storage_type: 12 > 6";
         assert_eq!(c.failures(), [short]);
     }
@@ -301,16 +301,16 @@ mod tests {
             (28, 0, 0, "out_of_bound: SMB1_transaction_request:reserved3: 29 > 28"),
         ];
         for (len, at, value, why) in cases {
-            let mut ask = vec![0; len];
-            ask[at] = value;
+            let mut request = vec![0; len];
+            request[at] = value;
             let mut c = Client::new();
-            c.ask(0x25, &ask);
+            c.request(0x25, &request);
             assert_eq!(c.failures(), [why]);
         }
         let mut answer = [0; 23];
         answer[13] = 1;
         let mut c = Client::new();
-        c.answer(0x25, &answer);
+        c.response(0x25, &answer);
         assert_eq!(c.failures(), ["out_of_bound: SMB1_transaction_response:data: 1 > 0"]);
     }
 }

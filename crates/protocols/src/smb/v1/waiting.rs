@@ -1,14 +1,14 @@
-//! What requests say that their answers do not.
+//! Values of requests that their responses do not repeat.
 
 use std::collections::HashMap;
 
 use gannet_dict::KeyedHash;
 
-/// What requests say that their answers do not, by message.
+/// Values of requests that their responses do not repeat, by message identifier.
 #[derive(Debug, Default)]
-pub(in crate::smb) struct Waiting {
-    /// Offsets of reads.
+pub(in crate::smb) struct PendingRequests {
+    /// Offsets of read requests.
     pub(in crate::smb) reads: HashMap<u16, u64, KeyedHash>,
-    /// Whether a transaction is one of a pipe.
+    /// Whether a transaction is on a pipe.
     pub(in crate::smb) pipes: HashMap<u16, bool, KeyedHash>,
 }

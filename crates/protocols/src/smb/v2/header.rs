@@ -1,4 +1,4 @@
-//! The header of messages, and what their bodies have in common.
+//! The header of messages, and parts that several bodies share.
 
 use gannet_base::Dir;
 
@@ -9,13 +9,13 @@ use crate::smb::cursor::Read;
 use crate::smb::events::Header2;
 use crate::smb::events::Smb2DiscardedMessagesState;
 
-/// Control code: write to a pipe and read the answer from it.
+/// Control code FSCTL_PIPE_TRANSCEIVE: writes to a pipe and reads the reply.
 pub(super) const PIPE_TRANSCEIVE: u32 = 0x0011_c017;
 
 /// The header (§2.2.1).
 pub(super) struct Header {
     pub(super) from: Dir,
-    /// Its own length, from which offsets count.
+    /// Length of the header in bytes; offsets are relative to its start.
     pub(super) length: u16,
     pub(super) status: u32,
     pub(super) command: u16,
@@ -23,23 +23,23 @@ pub(super) struct Header {
     pub(super) message: u64,
     pub(super) tree: u32,
     pub(super) is_pipe: bool,
-    /// As events carry it.
+    /// The header as events carry it.
     pub(super) record: Header2,
 }
 
 impl Header {
-    /// The position behind the header of an offset.
-    pub(super) fn place(&self, offset: u16) -> i64 {
+    /// Converts an offset from the start of the header to one from its end.
+    pub(super) fn offset_after_header(&self, offset: u16) -> i64 {
         i64::from(offset) - i64::from(self.length)
     }
 
-    /// The same for offsets of 32 bits. An offset inside of the header becomes a position far
-    /// behind any message.
-    pub(super) fn far_place(&self, offset: u32) -> i64 {
+    /// Like [`offset_after_header`](Self::offset_after_header), for 32-bit offsets. An offset within the header wraps around to
+    /// a position beyond any message.
+    pub(super) fn offset_after_header32(&self, offset: u32) -> i64 {
         i64::from(offset.wrapping_sub(self.length.into()))
     }
 
-    /// Whether an answer is only an error (§3.3.4.4).
+    /// Whether the message is an error response (§3.3.4.4).
     pub(super) fn is_error(&self) -> bool {
         match (self.status, self.command) {
             _ if self.from.is_orig() => false,
@@ -51,29 +51,29 @@ impl Header {
     }
 }
 
-/// The length of a message of only numbers.
+/// Checks the length of a body of only integers, and returns it.
 pub(super) fn fixed(record: &'static str, data: &[u8], n: u32) -> Read<usize> {
     let mut c = Cursor::new(record, data);
     c.all(n)?;
     Ok(c.pos())
 }
 
-/// Contexts of a file to be opened, which are not read.
+/// Skips the create contexts of a file.
 pub(super) fn contexts(h: &Header, c: &mut Cursor<'_>, offset: u32, length: u32) -> Read<()> {
     if offset != 0 {
-        c.pad_to("context_pad", h.far_place(offset))?;
+        c.pad_to("context_pad", h.offset_after_header32(offset))?;
     }
     c.bytes("contexts", length).map(drop)
 }
 
-/// Input and output of a control code. An offset may lie before the place where it is read, not behind
-/// it; that of the input may be given for the output as well.
+/// Input and output buffer of a control code, as offset and length each. An offset may lie before
+/// the current position, and both buffers may have the same one.
 pub(super) fn buffers<'a>(
     h: &Header,
     c: &mut Cursor<'a>,
-    places: [[u32; 2]; 2],
+    buffers_at: [[u32; 2]; 2],
 ) -> Read<[&'a [u8]; 2]> {
-    let [input, output] = places;
+    let [input, output] = buffers_at;
     let before =
         |c: &Cursor<'_>, at: u32| u32::from(h.length).wrapping_add(c.pos() as u32).wrapping_sub(at);
     if input[0] != 0 {
@@ -86,10 +86,10 @@ pub(super) fn buffers<'a>(
     Ok([first, c.bytes("output_buffer", output[1])?])
 }
 
-/// Too much waits for answers.
-pub(super) fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &'static str) {
-    cx.raise(|c| Smb2DiscardedMessagesState { c, state: what });
+/// Reports that too many requests wait for responses, and drops them.
+pub(super) fn discarded(cx: &mut Context<'_>, core: &mut Core, state: &'static str) {
+    cx.raise(|c| Smb2DiscardedMessagesState { c, state });
     let counts = core.shares.discard();
-    let addl = format!("state={what} {counts}");
+    let addl = format!("state={state} {counts}");
     cx.weird("SMB_discarded_messages_state", &addl, Some("SMB2"));
 }

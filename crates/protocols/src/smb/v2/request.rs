@@ -47,7 +47,7 @@ use crate::smb::raise::attributes;
 use crate::smb::raise::guid;
 use crate::support::utf16;
 
-/// Reads a request behind its header. Returns its length.
+/// Parses a request after its header. Returns its length in bytes.
 pub(super) fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read<usize> {
     let all = |record, n| fixed(record, data, n);
     match h.command {
@@ -99,7 +99,7 @@ fn session_setup(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8])
     f.skip(3);
     let security_mode = u64::from(f.u8());
     f.skip(8);
-    c.pad_to("pad1", h.place(f.u16()))?;
+    c.pad_to("pad1", h.offset_after_header(f.u16()))?;
     let token = c.bytes("security_blob", f.u16().into())?;
     let request = SetupRequest2 { security_mode };
     cx.raise(|c| Smb2SessionSetupRequest { c, hdr: h.record, request });
@@ -111,7 +111,7 @@ fn tree_connect(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) 
     let mut c = Cursor::new("SMB2_tree_connect_request", data);
     let mut f = c.upto("path_length", 8)?;
     f.skip(4);
-    c.pad_to("pad", h.place(f.u16()))?;
+    c.pad_to("pad", h.offset_after_header(f.u16()))?;
     let path = utf16::text(cx, c.wide(f.u16().into())?);
     cx.raise(|c| Smb2TreeConnectRequest { c, hdr: h.record, path: &path });
     core.shares.connect(path);
@@ -127,12 +127,12 @@ fn create(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Rea
     f.skip(12);
     let (disposition, options) = (f.u32(), f.u32());
     let (name_offset, name_length) = (f.u16(), f.u16());
-    c.pad_to("filename_pad", h.place(name_offset))?;
+    c.pad_to("filename_pad", h.offset_after_header(name_offset))?;
     let name = c.wide(name_length.into())?;
     contexts(h, &mut c, f.u32(), f.u32())?;
     let name = utf16::text(cx, name);
     if !h.is_pipe {
-        core.guess_pipe(cx, h.tree, &name);
+        core.detect_pipe(cx, h.tree, &name);
     }
     let request = CreateRequest { filename: &name, disposition, create_options: options };
     cx.raise(|c| Smb2CreateRequest { c, hdr: h.record, request });
@@ -161,7 +161,7 @@ fn read_file(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
     let file_id = guid(&mut f);
     let file = file_id.file();
     f.skip(12);
-    c.pad_to("pad", h.place(f.u16()))?;
+    c.pad_to("pad", h.offset_after_header(f.u16()))?;
     c.bytes("buffer", f.u16().into())?;
     cx.raise(|c| Smb2ReadRequest { c, hdr: h.record, file_id, offset, length });
     core.shares.act(cx, file, Action::Read);
@@ -178,10 +178,10 @@ fn write(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read
     let mut c = Cursor::new("SMB2_write_request", data);
     let mut f = c.upto("flags", 48)?;
     f.skip(2);
-    let (place, length, offset) = (f.u16(), f.u32(), f.u64());
+    let (offset_after_header, length, offset) = (f.u16(), f.u32(), f.u64());
     let file_id = guid(&mut f);
     let file = file_id.file();
-    c.pad_to("pad", h.place(place))?;
+    c.pad_to("pad", h.offset_after_header(offset_after_header))?;
     let data = c.bytes("data", length)?;
     if h.is_pipe {
         core.pipe(cx, file, h.from, data);
@@ -228,7 +228,7 @@ fn query_directory(h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_query_directory_request", data);
     let mut f = c.upto("output_buffer_len", 32)?;
     f.skip(24);
-    c.pad_to("pad", h.place(f.u16()))?;
+    c.pad_to("pad", h.offset_after_header(f.u16()))?;
     c.bytes("file_name", f.u16().into())?;
     Ok(c.pos())
 }
@@ -237,13 +237,13 @@ fn query_info(h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_query_info_request", data);
     let mut f = c.upto("file_id", 40)?;
     f.skip(8);
-    c.pad_to("pad", h.place(f.u16()))?;
+    c.pad_to("pad", h.offset_after_header(f.u16()))?;
     f.skip(2);
     c.bytes("buffer", f.u32())?;
     Ok(c.pos())
 }
 
-/// Attributes of a file or file system are set (§2.2.39, [MS-FSCC] §2.4 and §2.5).
+/// Parses a request to set information of a file or file system (§2.2.39, [MS-FSCC] §2.4 and §2.5).
 ///
 /// [MS-FSCC]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-fscc
 fn set_info(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read<usize> {
@@ -256,7 +256,7 @@ fn set_info(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> R
     f.skip(6);
     let file_id = guid(&mut f);
     let (file, hdr) = (file_id.file(), h.record);
-    c.pad_to("pad", h.place(offset))?;
+    c.pad_to("pad", h.offset_after_header(offset))?;
     let (record, n) = match (class, level) {
         (1, 0x04) => ("SMB2_file_basic_info", 36),
         (1, 0x0a) => ("SMB2_file_rename_info", 20),
@@ -365,11 +365,11 @@ fn set_info(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> R
         }
         _ => {}
     }
-    c.pass(&inner);
+    c.advance_past(&inner);
     Ok(c.pos())
 }
 
-/// Each says where the next one begins; the last one does not.
+/// Each extended attribute contains the offset of the next one; the last one does not.
 fn extended_attributes(
     cx: &mut Context<'_>,
     h: &Header,
@@ -377,7 +377,7 @@ fn extended_attributes(
     c: &mut Cursor<'_>,
 ) -> Read<()> {
     let mut file_eas = Vec::new();
-    while c.left() > 0 {
+    while c.remaining() > 0 {
         let mut inner = c.inner("SMB2_file_fullea_info_element");
         let mut f = inner.upto("ea_value_length", 8)?;
         let next = f.u32();
@@ -389,7 +389,7 @@ fn extended_attributes(
             file_eas.push(FileEa { ea_name, ea_value });
         }
         inner.pad_to("pad_to_next", next.into())?;
-        c.pass(&inner);
+        c.advance_past(&inner);
         if next == 0 {
             break;
         }

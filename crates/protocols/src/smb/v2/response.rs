@@ -34,7 +34,7 @@ use crate::smb::raise::attributes;
 use crate::smb::raise::guid;
 use crate::support::filetime::time;
 
-/// Reads a response behind its header. Returns its length.
+/// Parses a response after its header. Returns its length in bytes.
 pub(super) fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read<usize> {
     let all = |record, n| fixed(record, data, n);
     match h.command {
@@ -64,7 +64,7 @@ pub(super) fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8
     }
 }
 
-/// Negotiated dialect (§2.2.4), with contexts from version 3.1.1 on.
+/// Parses the negotiated dialect (§2.2.4), with contexts from version 3.1.1 on.
 fn negotiate(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_negotiate_response", data);
     let mut f = c.upto("negotiate_context_offset", 64)?;
@@ -88,7 +88,7 @@ fn negotiate(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
     };
     let contexts = usize::from(contexts);
     if dialect == 0x0311 {
-        c.pad_to("pad1", h.far_place(f.u32()))?;
+        c.pad_to("pad1", h.offset_after_header32(f.u32()))?;
         if contexts > 0 {
             c.inner("NegotiateContextList").has("vals", contexts - 1, 1)?;
         }
@@ -96,13 +96,13 @@ fn negotiate(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
             let mut padded = c.inner("Padded_SMB3_negotiate_context_value");
             let (context, value) = negotiate_context(&padded)?;
             response.negotiate_context_values.push(value);
-            padded.pass(&context);
+            padded.advance_past(&context);
             if n < contexts {
                 let end = padded.pos().next_multiple_of(8);
                 padded = c.inner("Padded_SMB3_negotiate_context_value");
                 padded.all(end as u32)?;
             }
-            c.pass(&padded);
+            c.advance_past(&padded);
         }
     }
     cx.raise(|c| Smb2NegotiateResponse { c, hdr: h.record, response });
@@ -110,7 +110,7 @@ fn negotiate(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
     Ok(c.pos())
 }
 
-/// Parses one capability (§2.2.4.1). Returns the record, read to its end, and the value.
+/// Parses one negotiate context (§2.2.4.1). Returns the cursor at its end, and the context.
 fn negotiate_context<'a>(at: &Cursor<'a>) -> Read<(Cursor<'a>, NegotiateContext<'a>)> {
     let mut c = at.inner("SMB3_negotiate_context_value");
     let mut f = c.upto("reserved", 8)?;
@@ -158,7 +158,7 @@ fn negotiate_context<'a>(at: &Cursor<'a>) -> Read<(Cursor<'a>, NegotiateContext<
             return Ok((c, value));
         }
     }
-    c.pass(&inner);
+    c.advance_past(&inner);
     Ok((c, value))
 }
 
@@ -167,7 +167,7 @@ fn session_setup(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8])
     let mut f = c.upto("security_length", 8)?;
     f.skip(2);
     let flags = f.u16();
-    c.pad_to("pad1", h.place(f.u16()))?;
+    c.pad_to("pad1", h.offset_after_header(f.u16()))?;
     let token = c.bytes("security_blob", f.u16().into())?;
     let [guest, anonymous, encrypt] = [1, 2, 4].map(|bit| flags & bit != 0);
     let response = SetupResponse2 { flags: SetupFlags { guest, anonymous, encrypt } };
@@ -233,9 +233,9 @@ fn read_file(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> 
     let mut c = Cursor::new("SMB2_read_response", data);
     let mut f = c.upto("reserved2", 16)?;
     f.skip(2);
-    let place = f.u8();
+    let offset_after_header = f.u8();
     f.skip(1);
-    c.pad_to("pad", h.place(place.into()))?;
+    c.pad_to("pad", h.offset_after_header(offset_after_header.into()))?;
     let data = c.bytes("data", f.u32())?;
     let (offset, file) = core.v2.reads.remove(&h.message).unwrap_or_default();
     if h.is_pipe {
@@ -252,8 +252,8 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Re
     f.skip(4);
     let code = f.u32();
     f.skip(16);
-    let places = [[f.u32(), f.u32()], [f.u32(), f.u32()]];
-    let [_, data] = buffers(h, &mut c, places)?;
+    let buffers_at = [[f.u32(), f.u32()], [f.u32(), f.u32()]];
+    let [_, data] = buffers(h, &mut c, buffers_at)?;
     let file = core.v2.controls.remove(&h.message).unwrap_or(0);
     if code == PIPE_TRANSCEIVE {
         core.pipe(cx, file, h.from, data);
@@ -261,22 +261,22 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Re
     Ok(c.pos())
 }
 
-/// The queried information of a directory or file, which is not parsed.
+/// Skips the queried information of a directory or file.
 fn queried(record: &'static str, h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new(record, data);
     let mut f = c.upto("buffer_len", 8)?;
     f.skip(2);
-    c.pad_to("pad", h.place(f.u16()))?;
+    c.pad_to("pad", h.offset_after_header(f.u16()))?;
     c.bytes("buffer", f.u32())?;
     Ok(c.pos())
 }
 
-/// Files of a directory that changed.
+/// Skips the notification of changed files.
 fn changes(h: &Header, data: &[u8]) -> Read<usize> {
     let mut c = Cursor::new("SMB2_change_notify_response", data);
     let mut f = c.upto("output_buffer_len", 8)?;
     f.skip(2);
-    c.pad_to("pad", h.place(f.u16()))?;
+    c.pad_to("pad", h.offset_after_header(f.u16()))?;
     let mut rest = c.bytes("buffer", f.u32())?;
     while !rest.is_empty() {
         let mut change = Cursor::new("SMB2_File_Notify_Information", rest);

@@ -1,4 +1,4 @@
-//! What requests say that their answers do not.
+//! Values of requests that their responses do not repeat.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use gannet_dict::KeyedHash;
 
 type Map<V> = HashMap<u64, V, KeyedHash>;
 
-/// What requests say that their answers do not, by message.
+/// Values of requests that their responses do not repeat, by message identifier.
 #[derive(Debug, Default)]
-pub(in crate::smb) struct Waiting {
+pub(in crate::smb) struct PendingRequests {
     pub(in crate::smb) trees: Map<u32>,
-    /// Offset and file of reads.
+    /// Offset and file identifier of read requests.
     pub(in crate::smb) reads: Map<(u64, u64)>,
     pub(in crate::smb) controls: Map<u64>,
 }

@@ -12,8 +12,8 @@ fn harness() -> Harness {
     Harness::new(Proto::Tcp, 25)
 }
 
-/// Plays a dialogue, each chunk from one side.
-fn play(chunks: &[(Dir, &[u8])]) -> (Vec<Row>, Harness) {
+/// Analyzes a session; each chunk is sent by one side.
+fn analyze(chunks: &[(Dir, &[u8])]) -> (Vec<Row>, Harness) {
     let mut h = harness();
     let mut analyzer = Analyzer::new(&mut h.cx());
     for (from, data) in chunks {
@@ -56,7 +56,7 @@ fn a_mail_in_chunks_takes_a_number() {
 
 #[test]
 fn a_mail_makes_a_row() {
-    let (rows, h) = play(MAIL);
+    let (rows, h) = analyze(MAIL);
     assert_eq!(rows.len(), 1);
     for (column, value) in [
         ("trans_depth", "1"),
@@ -90,20 +90,20 @@ fn lines_of_a_skipped_mail_are_not_reported() {
     let mail: &[u8] = b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nSubject: x\r\n\r\none\r\n";
     a.stream(&mut h.cx(), Dir::Orig, mail);
     assert_eq!(h.events().len(), 3);
-    assert!(a.steer(&mut h.cx(), InnerRequest::SkipMail));
+    assert!(a.handle_request(&mut h.cx(), ScriptRequest::SkipMail));
     a.stream(&mut h.cx(), Dir::Orig, b"two\r\n.\r\n");
     assert_eq!(h.events().len(), 0);
     // Up to the next mail.
     a.stream(&mut h.cx(), Dir::Orig, mail);
     assert_eq!(h.events().len(), 3);
     a.finish(&mut h.cx());
-    // Its file has all of it, as in Zeek.
+    // Its file is complete, as in Zeek.
     assert_eq!(h.rows("files")[0]["seen_bytes"], "10");
 }
 
 #[test]
 fn refused_data_is_no_mail() {
-    let (rows, _) = play(&[
+    let (rows, _) = analyze(&[
         (Dir::Orig, b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"),
         (Dir::Resp, b"220 x\r\n250 ok\r\n550 no\r\n503 no\r\n"),
         (Dir::Orig, b"MAIL FROM:<e@f>\r\n"),
@@ -116,7 +116,7 @@ fn refused_data_is_no_mail() {
 
 #[test]
 fn chunks_are_mail() {
-    let (rows, h) = play(&[
+    let (rows, h) = analyze(&[
         (Dir::Orig, b"EHLO x\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nBDAT 12\r\nSubject: a\r\n"),
         (Dir::Resp, b"220 x\r\n250 ok\r\n250 ok\r\n250 ok\r\n250 12\r\n"),
         (Dir::Orig, b"BDAT 8 LAST\r\n\r\nQUIT\r\nQUIT\r\n"),
@@ -148,7 +148,7 @@ fn a_hole_in_tls_ends_it_for_smtp() {
 
 #[test]
 fn tls_takes_over() {
-    let (rows, h) = play(&[
+    let (rows, h) = analyze(&[
         (Dir::Resp, b"220 x\r\n"),
         (Dir::Orig, b"EHLO x\r\nSTARTTLS\r\n"),
         (Dir::Resp, b"250 STARTTLS\r\n220 go\r\n"),
@@ -162,7 +162,7 @@ fn tls_takes_over() {
 
 #[test]
 fn no_smtp_at_all() {
-    let (rows, h) = play(&[(Dir::Resp, b"+OK POP3\r\n")]);
+    let (rows, h) = analyze(&[(Dir::Resp, b"+OK POP3\r\n")]);
     assert!(rows.is_empty());
     assert!(h.violated(Tag::Smtp));
     assert!(!h.confirmed(Tag::Smtp));
@@ -204,7 +204,7 @@ proptest! {
         let (from, data) = chunks[seventh];
         let (a, b) = data.split_at(cut.min(data.len()));
         chunks.splice(seventh..=seventh, [(from, a), (from, b)]);
-        prop_assert_eq!(play(&chunks).0, play(MAIL).0);
+        prop_assert_eq!(analyze(&chunks).0, analyze(MAIL).0);
     }
 
     #[test]
@@ -212,7 +212,7 @@ proptest! {
         let mut all = vec![(Dir::Orig, words.as_bytes())];
         all.extend(chunks.iter().map(|(o, d)| (if *o { Dir::Orig } else { Dir::Resp }, &d[..])));
         all.push((Dir::Orig, words.as_bytes()));
-        let (rows, _) = play(&all);
+        let (rows, _) = analyze(&all);
         prop_assert!(rows.len() <= 50);
     }
 }
@@ -223,7 +223,7 @@ fn long_lists_of_addresses_are_not_searched() {
     let mut list = [b"To: "[..].to_vec(), b"a@b,\r\n ".repeat(2000)].concat();
     list.extend(b"a@b\r\nCc: c@d\r\n");
     let turns: Vec<_> = begin.iter().copied().chain([(Dir::Orig, &list[..])]).collect();
-    let (rows, h) = play(&[&turns, end].concat());
+    let (rows, h) = analyze(&[&turns, end].concat());
     assert_eq!((&*rows[0]["to"], &*rows[0]["cc"]), ("(empty)", "c@d"));
     let weirds = h.rows("weird");
     assert_eq!(weirds[0]["name"], "max_find_all_string_length_exceeded");
@@ -256,7 +256,7 @@ fn nonsense_is_read_to_the_end_of_the_data_at_hand() {
         (from..to).flat_map(|n| format!("RCPT TO:<{n}@x>\r\n").into_bytes()).collect()
     };
     let (all, more) = (rcpts(0, 30), rcpts(30, 40));
-    let (rows, h) = play(&[(Dir::Orig, b"HELO x\r\n"), (Dir::Orig, &all), (Dir::Orig, &more)]);
+    let (rows, h) = analyze(&[(Dir::Orig, b"HELO x\r\n"), (Dir::Orig, &all), (Dir::Orig, &more)]);
     assert_eq!(rows[0]["rcptto"].split(',').count(), 30);
     let weirds = h.rows("weird");
     let name = "smtp_excessive_invalid_mail_transactions";
@@ -269,7 +269,7 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
     let files = |on: u64| {
         let mut h = harness();
         let name = "SMTP::enable_rfc822_msg_file_analysis";
-        h.env.steer(h.now, gannet_event::Command::Setting { name, value: on });
+        h.env.apply_command(h.now, gannet_event::Command::Setting { name, value: on });
         let mut analyzer = Analyzer::new(&mut h.cx());
         for (from, data) in MAIL {
             analyzer.stream(&mut h.cx(), *from, data);
@@ -281,7 +281,7 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
     let rows = files(1);
     assert_eq!(rows.len(), 2);
     let whole = rows.iter().find(|row| row["mime_type"] == "message/rfc822").unwrap();
-    // From the first header field to the last line, without the dot that ends it.
+    // From the first header field to the last line, without the dot that ends the mail.
     let text = MAIL[5..8].iter().map(|(_, part)| part.len()).sum::<usize>()
         + b"\r\n.dot\r\nQUIT\r\n".len();
     assert_eq!(whole["seen_bytes"], text.to_string());
@@ -289,7 +289,7 @@ fn a_mail_is_a_file_where_scripts_ask_for_it() {
 
 #[test]
 fn a_nul_is_reported_in_a_line_without_end() {
-    let (_, h) = play(&[(Dir::Orig, b"HELO x\r\nNOO\0P")]);
+    let (_, h) = analyze(&[(Dir::Orig, b"HELO x\r\nNOO\0P")]);
     let weirds: Vec<_> = h.rows("weird").iter().map(|row| row["name"].clone()).collect();
     assert_eq!(weirds, ["NUL_in_line"]);
 }
@@ -308,12 +308,12 @@ fn a_line_is_an_event_before_it_is_part_of_a_file() {
     let names: Vec<_> =
         names.filter(|name| ["mime_segment_data", "file_new"].contains(name)).collect();
     assert_eq!(names[..2], ["mime_segment_data", "file_new"]);
-    // The file is the same as where nothing hears of lines.
+    // The file is the same as without a listener for lines.
     let rows = h.rows("files");
-    assert_eq!(rows[0]["seen_bytes"], play(MAIL).1.rows("files")[0]["seen_bytes"]);
+    assert_eq!(rows[0]["seen_bytes"], analyze(MAIL).1.rows("files")[0]["seen_bytes"]);
 }
 
-/// The `smtp_unexpected` events of a dialogue, without the connection.
+/// The `smtp_unexpected` events of a session, without the connection.
 fn unexpected(chunks: &[(Dir, &[u8])]) -> Vec<String> {
     let mut h = harness();
     h.listen("smtp_unexpected");

@@ -1,4 +1,4 @@
-//! x509.log: each certificate once a day in each of its parts.
+//! x509.log: each certificate once a day for each combination of `host_cert` and `client_cert`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,16 +21,17 @@ use crate::deferred::Queue;
 use crate::schemas::report_cut;
 use crate::weird::Weirds;
 
-/// A certificate is logged again after this time.
+/// Time after which a certificate is logged again.
 const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
-/// Logged certificates that are remembered; beyond that, a certificate is logged each time that it is seen.
+/// Maximum number of logged certificates in the table; beyond that, a new certificate is logged
+/// whenever it is seen.
 const MAX_KNOWN: usize = 1_000_000;
-/// Time between two scans for certificates that may be logged again: a scan of many takes long.
+/// Minimum interval between two scans for expired entries: a scan of a large table takes long.
 const SWEEP: Interval = Interval::from_secs(60 * 60);
 gannet_log::row! {
     /// X.509 certificates, each once a day.
     pub struct X509Row<'a> = "x509" limits(Limits { string: 4096, elements: 500 }) {
-        /// When it was seen.
+        /// Time of the row.
         ts: Time = "ts",
         /// SHA-256 of its encoding, in hexadecimal.
         fingerprint: &'a str = "fingerprint",
@@ -50,7 +51,7 @@ gannet_log::row! {
         key_alg: &'a str = "certificate.key_alg",
         /// Algorithm of the signature.
         sig_alg: &'a str = "certificate.sig_alg",
-        /// Kind of the key: `rsa`, `dsa`, `ecdsa`, …
+        /// Type of the key: `rsa`, `dsa`, `ecdsa`, …
         key_type: Option<&'a str> = "certificate.key_type",
         /// Bits of the key.
         key_length: Option<u64> = "certificate.key_length",
@@ -66,23 +67,23 @@ gannet_log::row! {
         san_email: Option<Vector<&'a [u8]>> = "san.email",
         /// Alternative names: addresses.
         san_ip: Option<Vector<Addr>> = "san.ip",
-        /// Whether it may issue certificates, if it says.
+        /// Whether it may issue certificates, if the extension is present.
         ca: Option<bool> = "basic_constraints.ca",
-        /// Issuers that may follow below it.
+        /// Maximum number of issuers below it in a chain.
         path_len: Option<u64> = "basic_constraints.path_len",
-        /// Whether it is its sender's own: the first of its chain.
+        /// Whether it is the first certificate of its chain, that of the sender.
         host_cert: bool = "host_cert",
         /// Whether the client sent it.
         client_cert: bool = "client_cert",
     }
 }
 
-/// The certificates that were logged.
+/// Table of the certificates that were logged.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
+    /// Time at which certificates were logged, by fingerprint, `host_cert` and `client_cert`.
     known: HashMap<Key, Time, KeyedHash>,
-    /// When the last scan for certificates that may be logged again was.
+    /// Time of the last scan for expired entries.
     swept: Option<Time>,
     deferred: Queue<Item>,
 }
@@ -95,18 +96,23 @@ type Key = ([u8; 32], bool, bool);
 pub struct Item {
     now: Time,
     key: Key,
-    /// Its row is made only if it is to be logged: most certificates are seen again and again.
+    /// The row is built only if it is written: most certificates are seen repeatedly.
     certificate: Arc<Certificate>,
 }
 
 impl Known {
-    /// A certificate is seen: whether it is to be logged now. Where that is not known, as other connections are elsewhere,
-    /// it is deferred.
-    pub(in crate::ssl) fn see(&mut self, logs: &Sinks, now: Time, seen: &X509Seen<'_>) -> bool {
+    /// Handles a seen certificate. Returns whether it is to be logged immediately; if another shard
+    /// may have logged it, the decision is deferred.
+    pub(in crate::ssl) fn is_to_be_logged(
+        &mut self,
+        logs: &Sinks,
+        now: Time,
+        seen: &X509Seen<'_>,
+    ) -> bool {
         let X509Seen { is_host, is_client, digest, .. } = *seen;
         let key = (digest, is_host, is_client);
         if logs.key().is_none() {
-            return self.is_news(key, now);
+            return self.insert_if_new(key, now);
         }
         if logs.selection().wants::<X509Row<'_>>() {
             let certificate = Arc::clone(seen.certificate.0);
@@ -115,8 +121,8 @@ impl Known {
         false
     }
 
-    /// Whether a certificate is to be logged now. Called once each time that it is seen.
-    fn is_news(&mut self, key: Key, now: Time) -> bool {
+    /// Whether a certificate is to be logged. Called once whenever it is seen.
+    fn insert_if_new(&mut self, key: Key, now: Time) -> bool {
         if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
             return false;
         }
@@ -135,9 +141,9 @@ impl Known {
         &mut self.deferred
     }
 
-    /// Writes the row of an item that a shard deferred, unless it has one already.
+    /// Writes the row of an item that a shard deferred, unless the certificate was logged.
     pub(crate) fn decide(&mut self, logs: &mut Sinks, weirds: &mut Weirds, item: &Item) {
-        if self.is_news(item.key, item.now) {
+        if self.insert_if_new(item.key, item.now) {
             let (_, host, client) = item.key;
             let cut = with_row(item.now, &item.certificate, host, client, |row| logs.write(row));
             if cut != Cut::default() {
@@ -147,7 +153,7 @@ impl Known {
     }
 }
 
-/// Makes a row.
+/// Builds a row and passes it to `then`.
 pub(in crate::ssl) fn with_row<T>(
     ts: Time,
     c: &Certificate,
@@ -198,7 +204,8 @@ fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {
 mod tests {
     use super::*;
 
-    /// Beyond those that are remembered, each new one had a million looked through.
+    /// Without the interval between scans, each new certificate beyond the limit would scan a
+    /// million entries.
     #[test]
     fn many_certificates_are_not_searched_for_each_new_one() {
         let mut seen = Known::default();
@@ -208,18 +215,18 @@ mod tests {
             (digest, true, false)
         };
         let (begin, day) = (Time::from_secs(0), RELOG_AFTER);
-        assert!((0..MAX_KNOWN).all(|n| seen.is_news(key(n), begin)));
+        assert!((0..MAX_KNOWN).all(|n| seen.insert_if_new(key(n), begin)));
         let late = begin + day - Interval::from_secs(1);
         for n in MAX_KNOWN..MAX_KNOWN + 2000 {
-            assert!(seen.is_news(key(n), late));
+            assert!(seen.insert_if_new(key(n), late));
         }
-        assert!(!seen.is_news(key(0), late));
-        // All are a day old, which was looked for just now.
-        assert!(seen.is_news(key(MAX_KNOWN), begin + day));
+        assert!(!seen.insert_if_new(key(0), late));
+        // All entries are a day old, but a scan was made just before.
+        assert!(seen.insert_if_new(key(MAX_KNOWN), begin + day));
         assert_eq!(seen.known.len(), MAX_KNOWN);
-        assert!(seen.is_news(key(MAX_KNOWN), late + SWEEP));
+        assert!(seen.insert_if_new(key(MAX_KNOWN), late + SWEEP));
         assert_eq!(seen.known.len(), 1);
-        assert!(!seen.is_news(key(MAX_KNOWN), late + SWEEP));
+        assert!(!seen.insert_if_new(key(MAX_KNOWN), late + SWEEP));
     }
 
     #[test]
@@ -227,11 +234,11 @@ mod tests {
         let mut c = Known::default();
         let at = |h: i64| Time::from_secs(1_000_000 + h * 3600);
         let key = |host, client| ([1; 32], host, client);
-        assert!(c.is_news(key(true, false), at(0)));
-        assert!(!c.is_news(key(true, false), at(23)));
-        assert!(c.is_news(key(false, false), at(23)));
-        assert!(c.is_news(key(true, true), at(23)));
-        assert!(c.is_news(key(true, false), at(24)));
-        assert!(!c.is_news(key(true, false), at(25)));
+        assert!(c.insert_if_new(key(true, false), at(0)));
+        assert!(!c.insert_if_new(key(true, false), at(23)));
+        assert!(c.insert_if_new(key(false, false), at(23)));
+        assert!(c.insert_if_new(key(true, true), at(23)));
+        assert!(c.insert_if_new(key(true, false), at(24)));
+        assert!(!c.insert_if_new(key(true, false), at(25)));
     }
 }

@@ -1,8 +1,8 @@
-//! Base64 in a stream of lines (RFC 2045 §6.8), forgiving as mail needs it.
+//! Decodes base64 in a stream of lines (RFC 2045 §6.8), tolerating the errors of real mail.
 
-/// Decodes one entity's base64 body, cut anywhere.
+/// Decoder of one entity's base64 body, which may be split anywhere.
 ///
-/// Characters outside the alphabet are skipped; data behind a padded group is ignored.
+/// Characters outside the alphabet are skipped; data after a padded group is ignored.
 #[derive(Debug, Default)]
 pub struct Base64 {
     /// Six-bit values of the current group.
@@ -14,19 +14,19 @@ pub struct Base64 {
 }
 
 impl Base64 {
-    /// Appends the bytes that `text` decodes to. Gives a complaint at the first error.
+    /// Appends the bytes that `text` decodes to. Returns a description of the first error.
     pub fn decode(&mut self, text: &[u8], out: &mut Vec<u8>) -> Option<String> {
         let mut rest = text;
         let mut complaint = None;
         while !rest.is_empty() {
             if self.filled == 0 && !self.after_padding {
-                rest = whole_groups(rest, out);
+                rest = decode_groups(rest, out);
             }
-            // To the end of a group, or of irregular data.
+            // Up to the end of a group, or of irregular data.
             while let Some((&c, tail)) = rest.split_first() {
                 rest = tail;
-                let words = self.character(c, out);
-                complaint = complaint.or(words);
+                let description = self.character(c, out);
+                complaint = complaint.or(description);
                 if self.filled == 0 {
                     break;
                 }
@@ -63,8 +63,8 @@ impl Base64 {
         first.then(|| "extra base64 groups after '=' padding are ignored".to_owned())
     }
 
-    /// The body ended: appends the bytes of an incomplete group. Returns complaints about it, or
-    /// about data behind a padded group.
+    /// Ends the body: appends the bytes of an incomplete group. Returns descriptions of an
+    /// incomplete group, or of data after a padded one.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Vec<String> {
         if self.filled == 0 {
             return Vec::new();
@@ -77,7 +77,7 @@ impl Base64 {
         complaints
     }
 
-    /// Whether anything was wrong so far.
+    /// Whether there was an error so far.
     pub fn failed(&self) -> bool {
         self.errors > 0
     }
@@ -92,12 +92,12 @@ impl Base64 {
     }
 }
 
-/// No character of the alphabet.
+/// Marks a character outside the alphabet.
 const NONE: u8 = 0xff;
-/// The padding character.
+/// Marks the padding character.
 const PAD: u8 = 0xfe;
 
-/// The six bits of every character.
+/// The six-bit value of every character.
 static VALUES: [u8; 256] = values();
 
 const fn values() -> [u8; 256] {
@@ -112,8 +112,8 @@ const fn values() -> [u8; 256] {
     values
 }
 
-/// Decodes whole groups of four characters of the alphabet; returns the rest.
-fn whole_groups<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+/// Decodes complete groups of four characters of the alphabet; returns the rest.
+fn decode_groups<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     out.reserve(text.len() / 4 * 3);
     let mut rest = text;
     while let Some((&[a, b, c, d], tail)) = rest.split_first_chunk::<4>() {

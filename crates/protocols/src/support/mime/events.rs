@@ -9,11 +9,11 @@ gannet_event::record! {
     /// A header field.
     #[derive(Clone, Copy, Debug)]
     pub struct HeaderRec<'a> = "mime_header_rec" {
-        /// Its name as it was sent.
+        /// The field's name as sent.
         original_name: &'a [u8] = "original_name",
-        /// Its name in upper case.
+        /// The field's name in upper case.
         name: UpperCase<'a> = "name",
-        /// Its value.
+        /// The field's value.
         value: &'a [u8] = "value",
     }
 }
@@ -21,19 +21,19 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::MIME;
 
-    /// A mail begins, or a part of one.
+    /// A mail or a part of it begins.
     pub struct MimeBeginEntity = "mime_begin_entity" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A mail ended, or a part of one.
+    /// A mail or a part of it ended.
     pub struct MimeEndEntity = "mime_end_entity" {
         /// The connection.
         c: Connection = "c",
     }
 
-    /// A header field of a mail or of a part of one.
+    /// A header field of a mail or a part of it.
     pub struct MimeOneHeader<'a> = "mime_one_header" {
         /// The connection.
         c: Connection = "c",
@@ -41,7 +41,7 @@ gannet_event::events! {
         h: HeaderRec<'a> = "h",
     }
 
-    /// All header fields of a mail or of a part of one.
+    /// All header fields of a mail or a part of it.
     pub struct MimeAllHeaders<'a> = "mime_all_headers", opt_in {
         /// The connection.
         c: Connection = "c",
@@ -53,17 +53,17 @@ gannet_event::events! {
     pub struct MimeEntityData<'a> = "mime_entity_data", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Its length in bytes.
+        /// Length of the content, in bytes.
         length: u64 = "length",
         /// The content, decoded.
         data: &'a [u8] = "data",
     }
 
-    /// A piece of an entity's content, as soon as it is decoded: a line, or a part of a long one.
+    /// A piece of an entity's content, raised when it is decoded: a line, or a part of a long line.
     pub struct MimeSegmentData<'a> = "mime_segment_data", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Its length in bytes.
+        /// Length of the piece, in bytes.
         length: u64 = "length",
         /// The piece.
         data: &'a [u8] = "data",
@@ -73,39 +73,39 @@ gannet_event::events! {
     pub struct MimeAllData<'a> = "mime_all_data", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Its length in bytes.
+        /// Length of the content, in bytes.
         length: u64 = "length",
         /// The content, decoded.
         data: &'a [u8] = "data",
     }
 
-    /// The format of a mail is wrong.
+    /// The format of a mail is invalid.
     pub struct MimeEvent<'a> = "mime_event", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// The kind of the fault.
+        /// Kind of the fault.
         event_type: &'a str = "event_type",
-        /// The fault.
+        /// Description of the fault.
         detail: &'a str = "detail",
     }
 
-    /// Checksum of a mail's content.
+    /// MD5 checksum of a mail's content.
     pub struct MimeContentHash<'a> = "mime_content_hash", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Length of the content of all entities, decoded.
+        /// Length of the decoded content of all entities, in bytes.
         content_len: u64 = "content_len",
-        /// Its MD5 in sixteen bytes.
+        /// MD5, 16 bytes.
         hash_value: &'a [u8] = "hash_value",
     }
 
-    /// Checksum of a mail's content.
+    /// SHA-256 checksum of a mail's content.
     pub struct MimeContentHashSha256<'a> = "mime_content_hash_sha256", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Length of the content of all entities, decoded.
+        /// Length of the decoded content of all entities, in bytes.
         content_len: u64 = "content_len",
-        /// Its SHA-256 in 32 bytes.
+        /// SHA-256, 32 bytes.
         hash_value: &'a [u8] = "hash_value",
     }
 }

@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-/// A fault of a message: its format is wrong, or the encoding of its content.
+/// A fault in the format of a message, or in the encoding of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An entity ends with its header.
+    /// An entity ends after its header.
     NoBody,
-    /// An entity of several parts ends with one of them.
+    /// A multipart entity ends without its closing delimiter.
     NotClosed,
-    /// A header begins with a line that continues another.
+    /// A header begins with a continuation line.
     LeadingBlank,
     /// A Content-Type without type or subtype.
     NoType,
-    /// An entity of several parts has no boundary.
+    /// A multipart entity has no boundary.
     NoBoundary,
-    /// A boundary that cannot be read.
+    /// The boundary is invalid.
     BadBoundary,
     /// A Content-Transfer-Encoding without encoding.
     NoEncoding,
@@ -25,16 +25,16 @@ pub enum Fault {
     NoEquals,
     /// A parameter without value.
     NoValue,
-    /// Data behind the end of an entity.
+    /// There is data after the end of an entity.
     Trailing,
-    /// `=` without two digits behind it, in quoted-printable content (RFC 2045 section 6.7).
+    /// `=` without two hexadecimal digits in quoted-printable content (RFC 2045 section 6.7).
     NoDigits,
-    /// A control character or a byte above 126 in such content.
+    /// A control character or a byte above 126 in quoted-printable content.
     Control(u8),
 }
 
 impl Fault {
-    /// The kind of the fault, as events name it.
+    /// Kind of the fault, as events name it.
     pub fn event_type(self) -> &'static str {
         match self {
             Self::NoDigits | Self::Control(_) => "illegal encoding",
@@ -42,7 +42,7 @@ impl Fault {
         }
     }
 
-    /// The fault, as events name it.
+    /// Description of the fault, as events contain it.
     pub fn detail(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::NoBody => "entity body missing",

@@ -6,14 +6,14 @@ use crate::support::text::is_space;
 /// A header field: name and value, without the white space before the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The name as it was written.
+    /// The name as sent.
     pub name: &'a [u8],
     /// The value; lines of a folded field are joined without their ends.
     pub value: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// Reads a field from its joined lines; `None` when there is no name or no colon after it.
+    /// Parses a field from its joined lines; `None` if there is no name or no colon after it.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let from = skip_until(line, is_name_char)?;
         let len = line[from..].iter().take_while(|&&b| is_name_char(b)).count();
@@ -24,7 +24,7 @@ impl<'a> Field<'a> {
         Some(Self { name, value: &value[blank..] })
     }
 
-    /// Whether this is the field of that name, in any case.
+    /// Whether the field has this name, ignoring case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
@@ -37,12 +37,13 @@ pub struct MediaType<'a> {
     pub ty: &'a [u8],
     /// `plain`, `mixed`, …
     pub subtype: &'a [u8],
-    /// Parameters, beginning at their first semicolon or before it.
+    /// Parameters, from the first semicolon or from text before it.
     pub rest: &'a [u8],
 }
 
 impl<'a> MediaType<'a> {
-    /// Reads the value of a Content-Type field; `None` unless two tokens stand around a slash.
+    /// Parses the value of a Content-Type field; `None` unless it has two tokens separated by a
+    /// slash.
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let (ty, rest) = token(value)?;
         let rest = skip_blanks_and_comments(rest).strip_prefix(b"/")?;
@@ -55,12 +56,13 @@ impl<'a> MediaType<'a> {
         self.ty.eq_ignore_ascii_case(b"multipart")
     }
 
-    /// Whether the entity holds a message.
+    /// Whether the entity contains a message.
     pub fn is_message(&self) -> bool {
         self.ty.eq_ignore_ascii_case(b"message")
     }
 
-    /// The boundary of a multipart type: the last parameter of that name. Faults of parameters go to `fault`.
+    /// The boundary of a multipart type: the last parameter with that name. Faults of parameters
+    /// are passed to `fault`.
     pub fn boundary(&self, mut fault: impl FnMut(Fault)) -> Option<Vec<u8>> {
         let mut boundary = None;
         let mut rest = self.rest;
@@ -76,8 +78,8 @@ impl<'a> MediaType<'a> {
             };
             rest = after;
             let is_boundary = self.is_multipart() && name.eq_ignore_ascii_case(b"boundary");
-            // A value that cannot be read leaves `rest` where it is; the loop then ends or finds
-            // the next semicolon.
+            // If a value is invalid, `rest` stays unchanged; the loop then ends or searches the
+            // next semicolon.
             let Some((value, after)) = parameter_value(rest, is_boundary) else {
                 fault(if is_boundary { Fault::BadBoundary } else { Fault::NoValue });
                 continue;
@@ -91,7 +93,7 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// The first token of a value, and the rest. Characters that a token cannot contain are skipped.
+/// Splits off the first token of a value. Characters that a token cannot contain are skipped.
 pub fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = skip_blanks_and_comments(text);
     let from = skip_until(text, is_token_char)?;
@@ -99,8 +101,8 @@ pub fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[from..from + len], &text[from + len..]))
 }
 
-/// A parameter's value, a token or a quoted string, and the rest. A boundary may contain nearly
-/// anything.
+/// Splits off a parameter's value, a token or a quoted string. A boundary may contain nearly any
+/// character.
 fn parameter_value(text: &[u8], is_boundary: bool) -> Option<(Vec<u8>, &[u8])> {
     let text = if is_boundary { text } else { skip_blanks_and_comments(text) };
     if text.first() == Some(&b'"') {
@@ -123,7 +125,7 @@ fn parameter_value(text: &[u8], is_boundary: bool) -> Option<(Vec<u8>, &[u8])> {
     Some((text[from..from + len].to_vec(), &text[from + len..]))
 }
 
-/// Undoes quoted pairs; a backslash at the very end is dropped.
+/// Decodes quoted pairs; a backslash at the end is dropped.
 fn unquote(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
@@ -137,7 +139,7 @@ fn unquote(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Position of the first byte of the wanted kind, outside of comments.
+/// Offset of the first byte outside of comments for which `wanted` holds.
 #[inline]
 fn skip_until(text: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut rest = text;
@@ -161,7 +163,7 @@ fn skip_blanks_and_comments(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// Skips a comment with those nested in it; one that never ends takes everything.
+/// Skips a comment with its nested comments; an unterminated one extends to the end.
 fn skip_comment(text: &[u8]) -> &[u8] {
     let mut depth = 0usize;
     let mut i = 0;
@@ -186,7 +188,7 @@ fn is_name_char(b: u8) -> bool {
     (33..=126).contains(&b) && b != b':'
 }
 
-/// Whether each character may be part of a token.
+/// Whether each character is a token character.
 static TOKEN: [bool; 256] = token_chars();
 
 const fn token_chars() -> [bool; 256] {
@@ -261,7 +263,7 @@ mod tests {
         assert_eq!(faults("multipart/x; a=b; ="), [Fault::NoAttribute]);
         assert_eq!(faults("multipart/x; boundary=\"open"), [Fault::BadBoundary]);
         assert_eq!(faults("multipart/x; name="), [Fault::NoValue]);
-        // Other types have no boundary.
+        // Other types have no boundary parameter.
         assert_eq!(faults("message/x; boundary=\"open"), [Fault::NoValue]);
     }
 

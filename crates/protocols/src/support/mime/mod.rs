@@ -1,12 +1,12 @@
-//! MIME entities (RFC 2045, RFC 2046, RFC 5322) out of lines.
+//! Parses MIME entities (RFC 2045, RFC 2046, RFC 5322) from lines.
 //!
 //! A message is a tree of entities: each has header fields and a body, and the body of a
-//! `multipart` or `message` entity holds further entities. [`Mime`] receives the lines of one
-//! message and reports to a [`Sink`], in order: begin of an entity, its header fields, its decoded
-//! body, its end. Only the open entities are stored, as a stack.
+//! `multipart` or `message` entity contains further entities. [`Mime`] receives the lines of one
+//! message and calls a [`Sink`] in order: start of an entity, its header fields, its decoded body,
+//! its end. Only the open entities are stored, as a stack.
 //!
-//! Encoded words in field values are passed on unchanged. Nesting deeper than [`MAX_DEPTH`] is
-//! ignored, and a folded field is truncated at [`MAX_HEADER`] bytes.
+//! Encoded words in field values are passed on unchanged. Nesting beyond [`MAX_DEPTH`] is ignored,
+//! and a folded field is truncated at [`MAX_HEADER`] bytes.
 
 pub(crate) mod base64;
 pub mod events;
@@ -26,44 +26,45 @@ use memchr::memchr;
 use crate::Env;
 use crate::support::text::hex;
 
-/// Entities nested in one another; the outermost has depth 0.
+/// Maximum nesting depth of entities; the outermost has depth 0.
 pub const MAX_DEPTH: usize = 100;
 
-/// A folded header field takes no further line when it holds this many bytes.
+/// Length in bytes at which a folded header field accepts no further line.
 pub const MAX_HEADER: usize = 65536;
 
-/// Receives the contents of a message. `depth` counts the entities around the current one.
+/// Receives the contents of a message. `depth` is the number of entities that enclose the current
+/// one.
 pub trait Sink {
     /// An entity begins.
     fn begin(&mut self, depth: usize);
-    /// A header field of the entity that began last.
+    /// A header field of the last entity.
     fn header(&mut self, depth: usize, field: Field<'_>);
-    /// The header of the entity that began last ends.
+    /// The header of the last entity ends.
     fn headers_end(&mut self, _depth: usize) {}
-    /// More of its body, decoded.
+    /// More of the last entity's body, decoded.
     fn data(&mut self, depth: usize, data: &[u8]);
     /// A fault of the innermost open entity.
     fn illegal(&mut self, _fault: Fault) {}
-    /// A line of a body ends: [`data`](Self::data) passed on what it holds.
+    /// A line of a body ends: its content was passed to [`data`](Self::data).
     fn line_end(&mut self) {}
     /// The innermost open entity ends.
     fn end(&mut self, depth: usize);
-    /// A limit was reached, with the number that reached it.
+    /// A limit was reached by the number `at`.
     fn limit(&mut self, name: &'static str, at: usize);
-    /// The base64 of a body is damaged.
+    /// The base64 of a body is invalid.
     fn bad_base64(&mut self, complaint: &str);
-    /// How much is read of a message.
+    /// Limits of the parser.
     fn limits(&self) -> Limits {
         Limits::default()
     }
 }
 
-/// How much is read of a message.
+/// Limits of the parser.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Entities nested in one another.
+    /// Maximum nesting depth of entities.
     pub depth: usize,
-    /// Bytes of a folded header field, before its last line.
+    /// Maximum length of a folded header field before its last line, in bytes.
     pub header: usize,
 }
 
@@ -74,16 +75,16 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits that scripts have.
-    pub(crate) fn of(env: &Env) -> Self {
+    /// The limits that scripts set, or the defaults.
+    pub(crate) fn from_settings(env: &Env) -> Self {
         Self {
-            depth: env.most("MIME::max_depth", MAX_DEPTH),
-            header: env.most("MIME::max_header_bytes", MAX_HEADER),
+            depth: env.limit_setting("MIME::max_depth", MAX_DEPTH),
+            header: env.limit_setting("MIME::max_header_bytes", MAX_HEADER),
         }
     }
 }
 
-/// One message.
+/// Parser of one message.
 #[derive(Debug)]
 pub struct Mime {
     /// The open entities, outermost first. Empty before the message begins and after its end.
@@ -96,7 +97,7 @@ pub struct Mime {
 enum Kind {
     Multipart,
     Message,
-    /// Text and everything else: a body without entities.
+    /// Any other type: a body without entities.
     Leaf,
 }
 
@@ -112,12 +113,13 @@ struct Entity {
     kind: Kind,
     encoding: Encoding,
     in_header: bool,
-    /// Its end was reported: the closing delimiter was seen.
+    /// Whether the closing delimiter was seen and the end reported.
     ended: bool,
-    /// The current field, folded lines joined.
+    /// The current field, with folded lines joined.
     field: Option<Vec<u8>>,
     boundary: Option<Vec<u8>>,
-    /// The CR LF of the last line waits for the next one: before a boundary it is not content.
+    /// Whether the CR LF of the last line is withheld until the next line: before a boundary it is
+    /// not content.
     pending_line_end: bool,
     base64: Option<Base64>,
 }
@@ -129,17 +131,17 @@ enum Delimiter {
 }
 
 impl Mime {
-    /// A message begins.
+    /// Begins a message.
     pub fn new(sink: &mut impl Sink) -> Self {
         sink.begin(0);
         Self { open: vec![Entity::new(Encoding::Identity)], scratch: Vec::new() }
     }
 
-    /// The next line, without its end. `line_end` says whether CR LF followed it.
+    /// Parses the next line, without its end. `line_end` says whether CR LF followed it.
     pub fn line(&mut self, line: &[u8], line_end: bool, sink: &mut impl Sink) {
         let delimiter = line.starts_with(b"--");
-        // Lines that are no boundary are for the innermost entity: those around it are past their
-        // headers.
+        // Lines other than boundaries belong to the innermost entity: the headers of enclosing
+        // entities are complete.
         let mut depth = if delimiter { 0 } else { self.open.len().saturating_sub(1) };
         while depth < self.open.len() {
             let entity = &mut self.open[depth];
@@ -168,12 +170,12 @@ impl Mime {
                     }
                 }
             }
-            // Without an inner entity, text around the delimiters is ignored.
+            // Without an open nested entity, text around the delimiters is ignored.
             depth += 1;
         }
     }
 
-    /// The message ends, complete or not.
+    /// Ends the message, complete or not.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         if let [first, _, ..] = &self.open[..]
             && first.kind == Kind::Multipart
@@ -271,7 +273,7 @@ impl Mime {
         self.open.push(Entity::new(encoding));
     }
 
-    /// Ends the entities inside the one at `depth`, innermost first.
+    /// Ends the entities nested in the one at `depth`, innermost first.
     fn close_above(&mut self, depth: usize, sink: &mut impl Sink) {
         let around =
             self.open.get(depth + 1..self.open.len().saturating_sub(1)).unwrap_or_default();
@@ -373,7 +375,7 @@ impl Entity {
 }
 
 /// Appends a decoded line of quoted-printable (RFC 2045 §6.7), including its end unless a soft line
-/// break hides it. What is invalid is copied unchanged, and passed to `fault`.
+/// break removes it. Invalid sequences are copied unchanged and reported to `fault`.
 pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>, mut fault: impl FnMut(Fault)) {
     let tail = line.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let text = &line[..line.len() - tail];

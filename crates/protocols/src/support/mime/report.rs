@@ -17,45 +17,45 @@ use super::events::MimeEvent;
 use super::events::MimeOneHeader;
 use super::events::MimeSegmentData;
 use crate::Context;
-use crate::Hear;
+use crate::OnEvent;
 use crate::support::text::UpperCase;
 
-/// Bytes of content that one `mime_entity_data` or `mime_all_data` carries at the most: longer content comes
-/// in several.
+/// Maximum number of content bytes in one `mime_entity_data` or `mime_all_data`: longer content is
+/// split into several events.
 const MAX_CONTENT: usize = 16 << 20;
 
-/// Longest piece of `mime_segment_data`: Zeek's `mime_segment_length`.
+/// Maximum length of `mime_segment_data`, in bytes: Zeek's `mime_segment_length`.
 const MAX_SEGMENT: u64 = 1024;
 
-/// Bytes of a segment that are new, at the least.
-const LEAST_NEW: u64 = 32;
+/// Minimum number of new bytes in a segment.
+const MIN_NEW: u64 = 32;
 
-/// Data of events of one mail that must be collected before they are raised. Nothing is stored for
-/// events without a listener.
+/// Data that is collected for the events of one mail. Nothing is stored for events without a
+/// listener.
 #[derive(Default)]
 pub struct Report {
-    /// Header fields of the entity whose header is read.
+    /// Header fields of the current header.
     fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// Content of the current entity.
     content: Vec<u8>,
     /// Content of all entities.
     all: Vec<u8>,
-    /// Content of the current line, behind what it repeats of the content before it.
+    /// Content of the current line, after the bytes that it repeats of earlier content.
     segment: Vec<u8>,
-    /// Content that its file gets after the event of the line, where that has a listener.
-    held: Vec<u8>,
-    /// How much it repeats.
+    /// Content that is delivered to its file after the event of the line, if that has a listener.
+    withheld: Vec<u8>,
+    /// Number of repeated bytes in `segment`.
     repeated: usize,
-    /// Length of the content of all entities.
+    /// Length of the content of all entities, in bytes.
     len: u64,
     md5: Option<Box<md5::Md5>>,
     sha256: Option<Box<sha2::Sha256>>,
 }
 
 impl Report {
-    /// An entity begins.
+    /// Begins an entity.
     #[inline]
-    pub fn begin(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeBeginEntity>) {
+    pub fn begin(&mut self, cx: &mut Context<'_>, rows: &mut impl OnEvent<MimeBeginEntity>) {
         if self.len == 0 {
             let (md5, sha256) =
                 (cx.wants::<MimeContentHash>(), cx.wants::<MimeContentHashSha256>());
@@ -69,12 +69,12 @@ impl Report {
         cx.report(rows, |c| MimeBeginEntity { c });
     }
 
-    /// A header field.
+    /// Reports a header field.
     #[inline]
     pub fn header<'a>(
         &mut self,
         cx: &mut Context<'_>,
-        rows: &mut impl Hear<MimeOneHeader<'a>>,
+        rows: &mut impl OnEvent<MimeOneHeader<'a>>,
         field: Field<'a>,
     ) {
         cx.report(rows, |c| MimeOneHeader { c, h: record(field.name, field.value) });
@@ -83,7 +83,7 @@ impl Report {
         }
     }
 
-    /// The header of the entity ends.
+    /// Ends the header of the entity.
     pub fn headers_end(&mut self, cx: &mut Context<'_>) {
         if cx.wants::<MimeAllHeaders>() {
             let fields = std::mem::take(&mut self.fields);
@@ -93,7 +93,7 @@ impl Report {
         }
     }
 
-    /// A fault of the message.
+    /// Reports a fault of the message.
     pub fn illegal(&mut self, cx: &mut Context<'_>, fault: Fault) {
         if cx.wants::<MimeEvent<'_>>() {
             let (event_type, detail) = (fault.event_type(), &fault.detail()[..]);
@@ -101,7 +101,8 @@ impl Report {
         }
     }
 
-    /// Content, decoded. Returns whether the file gets it at once; otherwise it waits for the event of its line.
+    /// Reports decoded content. Returns whether the file gets it immediately; otherwise it is
+    /// withheld until the event of its line.
     #[inline]
     pub fn data(&mut self, cx: &mut Context<'_>, data: &[u8]) -> bool {
         self.len += data.len() as u64;
@@ -111,26 +112,26 @@ impl Report {
         self.collect(cx, data);
         let waits = cx.wants::<MimeSegmentData>();
         if waits {
-            self.held.extend_from_slice(data);
+            self.withheld.extend_from_slice(data);
         }
         !waits
     }
 
-    /// The content that waited for the event of its line.
+    /// Takes the content that was withheld until the event of its line.
     #[inline]
-    pub fn take_held(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+    pub fn take_withheld(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.withheld)
     }
 
-    /// Collects content for the events that have a listener.
+    /// Stores content for the events that have a listener.
     #[cold]
     fn collect(&mut self, cx: &mut Context<'_>, mut data: &[u8]) {
         if cx.wants::<MimeSegmentData>() {
-            let least = overlap(cx) as u64 + LEAST_NEW;
-            let most = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(least, 1 << 24);
+            let min = overlap(cx) as u64 + MIN_NEW;
+            let max = cx.env.setting("mime_segment_length", MAX_SEGMENT).clamp(min, 1 << 24);
             let mut rest = data;
-            while self.segment.len() + rest.len() > most as usize {
-                let room = (most as usize).saturating_sub(self.segment.len());
+            while self.segment.len() + rest.len() > max as usize {
+                let room = (max as usize).saturating_sub(self.segment.len());
                 let (now, more) = rest.split_at(room.min(rest.len()));
                 self.segment.extend_from_slice(now);
                 rest = more;
@@ -165,7 +166,7 @@ impl Report {
         }
     }
 
-    /// A line of content ends.
+    /// Ends a line of content.
     #[inline]
     pub fn line_end(&mut self, cx: &mut Context<'_>) {
         if self.segment.len() > self.repeated {
@@ -176,29 +177,29 @@ impl Report {
         }
     }
 
-    /// The entity ends.
+    /// Ends the entity.
     #[inline]
-    pub fn end(&mut self, cx: &mut Context<'_>, rows: &mut impl Hear<MimeEndEntity>) {
+    pub fn end(&mut self, cx: &mut Context<'_>, rows: &mut impl OnEvent<MimeEndEntity>) {
         self.line_end(cx);
         self.content(cx);
         cx.report(rows, |c| MimeEndEntity { c });
     }
 
-    /// Reports the content that was kept.
+    /// Raises the event of the stored content.
     fn content(&mut self, cx: &mut Context<'_>) {
         let data = &self.content[..];
         cx.raise(|c| MimeEntityData { c, length: data.len() as u64, data });
         self.content.clear();
     }
 
-    /// Reports the content of all entities that was kept.
+    /// Raises the event of the stored content of all entities.
     fn all(&mut self, cx: &mut Context<'_>) {
         let data = &self.all[..];
         cx.raise(|c| MimeAllData { c, length: data.len() as u64, data });
         self.all.clear();
     }
 
-    /// The mail is over.
+    /// Ends the mail.
     pub fn finish(&mut self, cx: &mut Context<'_>) {
         self.all(cx);
         let content_len = self.len;
@@ -214,7 +215,7 @@ impl Report {
     }
 }
 
-/// How much of the content a segment repeats of that before it: Zeek's `mime_segment_overlap_length`.
+/// Number of bytes of earlier content that a segment repeats: Zeek's `mime_segment_overlap_length`.
 fn overlap(cx: &Context<'_>) -> usize {
     cx.env.setting("mime_segment_overlap_length", 0).min(1 << 20) as usize
 }
@@ -240,7 +241,7 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
 
-    /// Counts events of content, their bytes, and the longest.
+    /// Number of events of content, total number of their bytes, and the maximum.
     #[derive(Default)]
     struct Counts([AtomicU64; 3]);
 
@@ -264,7 +265,7 @@ mod tests {
         const BYTES: usize = 45 << 20;
         let longest = [MAX_CONTENT, MAX_CONTENT, MAX_SEGMENT as usize];
         let kinds = [MimeEntityData::DECL, MimeAllData::DECL, MimeSegmentData::DECL];
-        for (decl, most) in kinds.into_iter().zip(longest) {
+        for (decl, max) in kinds.into_iter().zip(longest) {
             let mut h = Harness::new(Proto::Tcp, 25);
             let counts = Arc::<Counts>::default();
             let interest = Interest::of([decl].into_iter(), |_| true);
@@ -279,14 +280,9 @@ mod tests {
             report.finish(&mut h.cx());
             h.env.logs.events.drain();
             let [events, bytes, longest] = &counts.0;
-            assert_eq!(
-                events.load(Ordering::Relaxed),
-                BYTES.div_ceil(most) as u64,
-                "{}",
-                decl.name
-            );
+            assert_eq!(events.load(Ordering::Relaxed), BYTES.div_ceil(max) as u64, "{}", decl.name);
             assert_eq!(bytes.load(Ordering::Relaxed), BYTES as u64, "{}", decl.name);
-            assert_eq!(longest.load(Ordering::Relaxed), most as u64, "{}", decl.name);
+            assert_eq!(longest.load(Ordering::Relaxed), max as u64, "{}", decl.name);
         }
     }
 
@@ -320,7 +316,7 @@ mod tests {
             for (name, value) in
                 [("mime_segment_length", length), ("mime_segment_overlap_length", overlap)]
             {
-                h.env.steer(h.now, gannet_event::Command::Setting { name, value });
+                h.env.apply_command(h.now, gannet_event::Command::Setting { name, value });
             }
             let mut report = Report::default();
             for text in [&b"abcdef"[..], &[b'x'; 60], b"next"] {
@@ -339,9 +335,9 @@ mod tests {
             h.events().iter().map(length).collect::<Vec<_>>()
         };
         assert_eq!(segments(1024, 0), [6, 40, 20, 4]);
-        // An entity repeats nothing of the one before it.
+        // An entity repeats nothing of the previous one.
         assert_eq!(segments(1024, 5), [6, 40, 25, 4]);
-        // 32 bytes are new at the least.
+        // At least 32 bytes are new.
         assert_eq!(segments(1, 0), [6, 32, 8, 20, 4]);
         assert_eq!(segments(10, 5), [6, 37, 8, 25, 4]);
     }

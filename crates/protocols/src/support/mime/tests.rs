@@ -2,23 +2,23 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Records all calls.
+/// A sink that records all calls.
 #[derive(Default)]
-struct Notes(Vec<String>);
+struct Recorder(Vec<String>);
 
-impl Notes {
+impl Recorder {
     fn note(&mut self, depth: usize, what: &str, text: &[u8]) {
         let same = format!("{depth} {what} ");
         let text = text.escape_ascii().to_string();
         match self.0.last_mut() {
-            // Where data is cut does not matter.
+            // Consecutive pieces of data are joined.
             Some(last) if what == "data" && last.starts_with(&same) => last.push_str(&text),
             _ => self.0.push(same + &text),
         }
     }
 }
 
-impl Sink for Notes {
+impl Sink for Recorder {
     fn begin(&mut self, depth: usize) {
         self.note(depth, "begin", b"");
     }
@@ -40,7 +40,7 @@ impl Sink for Notes {
 }
 
 fn read(text: &[u8]) -> Vec<String> {
-    let mut notes = Notes::default();
+    let mut notes = Recorder::default();
     let mut mime = Mime::new(&mut notes);
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     for line in text.split(|&b| b == b'\n') {
@@ -151,7 +151,7 @@ fn nesting_is_limited() {
 
 #[test]
 fn a_field_is_limited() {
-    let mut notes = Notes::default();
+    let mut notes = Recorder::default();
     let mut mime = Mime::new(&mut notes);
     mime.line(b"X: y", true, &mut notes);
     for _ in 0..70 {

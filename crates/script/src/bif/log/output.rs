@@ -805,7 +805,7 @@ fn schedule_rotation(vm: &mut Vm<'_>, index: usize) {
     let now = vm.m.now;
     let base = super::rotation_base(vm);
     let due = if now == 0.0 { 1.0 } else { now + until_rotation(now, interval, base) };
-    vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
+    vm.add_timer(due, crate::vm::events::TimerAction::Rotate(index as u64));
 }
 
 /// Handles the timer of a rotation, or the end of the run.

@@ -308,7 +308,7 @@ fn enqueue(vm: &mut Vm<'_>, id: i64, delayed: Delayed) -> Result<()> {
     if refs == 0 {
         return complete(vm, id, token);
     }
-    vm.add_timer(due, crate::vm::events::Due::LogDelay);
+    vm.add_timer(due, crate::vm::events::TimerAction::LogDelay);
     Ok(())
 }
 

@@ -354,7 +354,7 @@ impl Dfa {
         for at in nfa_states.iter() {
             match self.nfa.states.get(*at as usize) {
                 Some(State::Symbol(expected, next)) if *expected == symbol => {
-                    cache.stack.push(*next)
+                    cache.stack.push(*next);
                 }
                 Some(State::Set(set, next))
                     if self.nfa.sets.get(*set as usize).is_some_and(|set| set.contains(symbol)) =>

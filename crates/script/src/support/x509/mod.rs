@@ -142,7 +142,7 @@ fn is_signature_valid(algorithm: &[u8], key: &[u8], data: &[u8], signed: &[u8]) 
     is_tls_signature_valid(hash, key, data, signed)
 }
 
-/// Like [`fits`], with the number of the hash algorithm in TLS (RFC 5246 section 7.4.1.4.1).
+/// Like [`is_signature_valid`], with the number of the hash algorithm in TLS (RFC 5246 section 7.4.1.4.1).
 fn is_tls_signature_valid(hash: u64, key: &[u8], data: &[u8], signed: &[u8]) -> bool {
     let Some((algorithm, curve, bits)) = key_parts(key) else { return false };
     let by: &'static dyn VerificationAlgorithm = match (algorithm, curve, hash) {

@@ -480,7 +480,7 @@ impl Layout<'_> {
             }
             Kind::Token(Token::Word(word)) => match word {
                 Word::Function if frame.first_word != Some(Word::Function) => {
-                    frame.expects_lambda_body = true
+                    frame.expects_lambda_body = true;
                 }
                 Word::Event | Word::Hook | Word::Function
                     if frame.first_word == Some(Word::Redef) =>

@@ -1,4 +1,4 @@
-//! Values without parts, as expressions of the script language.
+//! Expressions of the script language for atomic values and empty containers.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::program::Program;
 use crate::value::Value;
 use crate::value::describe::{Form, describe, enum_text};
 
-/// Types whose constants are listed at the end of the script, in the order of the lists.
+/// Types whose constants are listed at the end of the script, in the order of these lists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     Time,
@@ -18,8 +18,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a value that is listed.
-    pub(super) fn of(value: &Value) -> Option<Self> {
+    /// The kind of a value; `None` for values that are not listed.
+    pub(super) fn from_value(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Short(_) | Value::Long(_) if !value.str_bytes().is_empty() => Self::String,
             Value::Pattern(_) => Self::Pattern,
@@ -30,7 +30,7 @@ impl Kind {
         })
     }
 
-    /// The type's name.
+    /// The name of the type.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
@@ -48,14 +48,14 @@ pub(super) fn seconds(value: f64) -> String {
     if value.is_finite() { format!("{value:.6}") } else { not_finite(value) }
 }
 
-/// The language has no literal for these.
+/// An expression for a NaN or an infinity, for which the language has no literal.
 fn not_finite(value: f64) -> String {
     let text = if value.is_nan() { "nan" } else { "inf" };
     let sign = if value.is_sign_negative() && !value.is_nan() { "-" } else { "" };
     format!("to_double(\"{sign}{text}\")")
 }
 
-/// An expression for a value without parts, other than a time.
+/// An expression for an atomic value other than a time, or for an empty container.
 pub(super) fn expression(program: &Program, value: &Value) -> String {
     match value {
         Value::Short(_) | Value::Long(_) => string(value.str_bytes()),
@@ -85,7 +85,7 @@ fn text(program: &Program, value: &Value) -> String {
     String::from_utf8_lossy(&describe(program, value, Form::Print)).into_owned()
 }
 
-/// The text that `print` shows, if it is the very number: otherwise with all digits.
+/// The text that `print` shows if it parses to the same number, else the number with all digits.
 fn double(value: f64) -> String {
     if !value.is_finite() {
         return not_finite(value);
@@ -98,7 +98,7 @@ fn double(value: f64) -> String {
     }
 }
 
-/// A string in quotes: other than printable ASCII is escaped.
+/// A quoted string literal; bytes other than printable ASCII are escaped.
 fn string(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');

@@ -1,10 +1,10 @@
-//! Statements that make values, or change them.
+//! Statements that construct or change values.
 
 use std::rc::Rc;
 
 use super::constant::{Kind, expression};
-use super::snapshot::{DEEPEST, Delta, Object, Snapshot};
-use super::{Change, EventTrace, Later};
+use super::snapshot::{Delta, MAX_DEPTH, Object, Snapshot};
+use super::{Change, Deferred, EventTrace};
 use crate::describe::type_text;
 use crate::ids::TypeId;
 use crate::program::Program;
@@ -13,13 +13,13 @@ use crate::value::table::parts;
 use crate::value::{Record, Table, Value};
 
 impl EventTrace {
-    /// Looks at an argument: adds what has changed since it was last seen, or how it is made.
-    pub(super) fn see(&mut self, program: &Program, value: &Value) {
-        let Some(object) = Object::of(value).filter(|_| !is_untyped(program, value)) else {
+    /// Records an argument: adds the statements that construct it, or its changes since the last snapshot.
+    pub(super) fn record_argument(&mut self, program: &Program, value: &Value) {
+        let Some(object) = Object::from_value(value).filter(|_| !is_untyped(program, value)) else {
             return;
         };
         let Some(before) = self.snapshots.get(&object).cloned() else {
-            return self.see_first(program, object, value);
+            return self.create_object(program, object, value);
         };
         let now = Snapshot::new(value, &mut self.is_cut);
         let mut deltas = Vec::new();
@@ -29,9 +29,9 @@ impl EventTrace {
         self.snapshots.insert(object, now);
     }
 
-    fn see_first(&mut self, program: &Program, object: Object, value: &Value) {
+    fn create_object(&mut self, program: &Program, object: Object, value: &Value) {
         self.fresh.push(object);
-        // It keeps the object, so that no other one gets its place.
+        // The snapshot keeps the object alive, so that its address is not reused.
         let snapshot = Snapshot::new(value, &mut self.is_cut);
         self.snapshots.insert(object, snapshot);
         self.open.push(object);
@@ -39,36 +39,39 @@ impl EventTrace {
         self.open.pop();
         self.used(object);
         if self.open.is_empty() {
-            for Later { of, place, value } in std::mem::take(&mut self.later) {
-                let (Some(of), Some(name)) = (Object::of(&of), self.name(program, &value)) else {
+            for Deferred { owner, accessor, value } in std::mem::take(&mut self.deferred) {
+                let (Some(owner), Some(name)) =
+                    (Object::from_value(&owner), self.name(program, &value))
+                else {
                     continue;
                 };
-                let text = format!("{place} = {name}");
-                self.add(Change { of, text, has_left_side: true, declares: None });
+                let text = format!("{accessor} = {name}");
+                self.add(Change { object: owner, text, has_left_side: true, declares: None });
             }
         }
     }
 
-    /// An object is used. If an earlier step saw it, its variable is global.
+    /// Marks an object as used. If an earlier step created it, its variable becomes global.
     fn used(&mut self, object: Object) {
         if self.known.contains(&object) {
             self.shared.insert(object);
         }
     }
 
-    /// An expression for a value; `None` for an object that is still being made.
+    /// An expression for a value; `None` for an object whose construction has not finished.
     pub(super) fn name(&mut self, program: &Program, value: &Value) -> Option<String> {
-        if let Some(object) = Object::of(value).filter(|_| !is_untyped(program, value)) {
+        if let Some(object) = Object::from_value(value).filter(|_| !is_untyped(program, value)) {
             if !self.names.contains_key(&object) {
                 if self.open.contains(&object) {
                     return None;
                 }
-                if self.open.len() >= DEEPEST || matches!(value, Value::File(_) | Value::Opaque(_))
+                if self.open.len() >= MAX_DEPTH
+                    || matches!(value, Value::File(_) | Value::Opaque(_))
                 {
                     self.unsupported += 1;
                     return Some("UNSUPPORTED".to_owned());
                 }
-                self.see_first(program, object, value);
+                self.create_object(program, object, value);
             }
             self.used(object);
             return self.names.get(&object).cloned();
@@ -87,7 +90,7 @@ impl EventTrace {
             }
             _ => {
                 let text = expression(program, value);
-                if let Some(kind) = Kind::of(value) {
+                if let Some(kind) = Kind::from_value(value) {
                     self.constants.entry(kind).or_default().insert(text.clone());
                 }
                 text
@@ -110,59 +113,59 @@ impl EventTrace {
                 self.names.insert(object, format!("__{kind}{}", self.names.len()));
                 declares = Some(type_text(program, value.ty()));
             }
-            // Two parts of an object may be one object.
+            // Two parts of a value may be the same object.
             let whole = (object, text);
             if !added.contains(&whole) {
                 self.used(object);
                 let text = whole.1.clone();
-                self.add(Change { of: object, text, has_left_side, declares });
+                self.add(Change { object, text, has_left_side, declares });
                 added.push(whole);
             }
         }
     }
 
-    /// The object that a delta changes, the text of the change, and whether the object's name comes before it.
+    /// The object that a delta changes, the text of the change, and whether the object's name precedes it.
     fn statement(&mut self, program: &Program, delta: &Delta) -> Option<(Object, String, bool)> {
         match delta {
             Delta::Create(value) => {
                 let text = self.constructor(program, value);
-                Some((Object::of(value)?, format!(" = {text}"), true))
+                Some((Object::from_value(value)?, format!(" = {text}"), true))
             }
             Delta::SetField(record, index, value) => {
                 let field = field_name(program, record, *index);
-                let object = Object::of(&Value::Record(Rc::clone(record)))?;
+                let object = Object::from_value(&Value::Record(Rc::clone(record)))?;
                 Some((object, format!("${field} = {}", self.name(program, value)?), true))
             }
             Delta::RemoveField(record, index) => {
                 let value = Value::Record(Rc::clone(record));
                 let field = field_name(program, record, *index);
                 let text = format!("delete {}${field}", self.name(program, &value)?);
-                Some((Object::of(&value)?, text, false))
+                Some((Object::from_value(&value)?, text, false))
             }
             Delta::SetEntry(table, key, value) => {
-                let of = Value::Table(Rc::clone(table));
+                let owner = Value::Table(Rc::clone(table));
                 let key = self.name(program, key)?;
                 if value.is_set() {
                     let text = format!("[{key}] = {}", self.name(program, value)?);
-                    return Some((Object::of(&of)?, text, true));
+                    return Some((Object::from_value(&owner)?, text, true));
                 }
-                let text = format!("add {}[{key}]", self.name(program, &of)?);
-                Some((Object::of(&of)?, text, false))
+                let text = format!("add {}[{key}]", self.name(program, &owner)?);
+                Some((Object::from_value(&owner)?, text, false))
             }
             Delta::RemoveEntry(table, key) => {
-                let of = Value::Table(Rc::clone(table));
+                let owner = Value::Table(Rc::clone(table));
                 let key = self.name(program, key)?;
-                let text = format!("delete {}[{key}]", self.name(program, &of)?);
-                Some((Object::of(&of)?, text, false))
+                let text = format!("delete {}[{key}]", self.name(program, &owner)?);
+                Some((Object::from_value(&owner)?, text, false))
             }
             Delta::SetElement(vector, index, value) => {
-                let object = Object::of(&Value::Vector(Rc::clone(vector)))?;
+                let object = Object::from_value(&Value::Vector(Rc::clone(vector)))?;
                 Some((object, format!("[{index}] = {}", self.name(program, value)?), true))
             }
         }
     }
 
-    /// The expression that makes an object. Parts that are still being made follow later.
+    /// The expression that constructs an object. Parts whose construction has not finished are deferred.
     fn constructor(&mut self, program: &Program, value: &Value) -> String {
         match value {
             Value::Record(record) => self.record(program, value, record),
@@ -178,7 +181,7 @@ impl EventTrace {
                         Some(name) if is_plain => items.push(name),
                         _ => {
                             is_plain = false;
-                            self.later(value, format!("[{index}]"), item);
+                            self.defer(value, format!("[{index}]"), item);
                         }
                     }
                 }
@@ -197,7 +200,7 @@ impl EventTrace {
             let field = field_name(program, record, index);
             match self.name(program, part) {
                 Some(name) => fields.push(format!("${field}={name}")),
-                None => self.later(value, format!("${field}"), part),
+                None => self.defer(value, format!("${field}"), part),
             }
         }
         let name = type_name(program, record.ty(), "record");
@@ -216,15 +219,15 @@ impl EventTrace {
             }
             match self.name(program, &part) {
                 Some(name) => entries.push(format!("[{index}] = {name}")),
-                None => self.later(value, format!("[{index}]"), &part),
+                None => self.defer(value, format!("[{index}]"), &part),
             }
         }
         let name = type_name(program, table.ty(), if is_set { "set" } else { "table" });
         format!("{name}({})", entries.join(", "))
     }
 
-    fn later(&mut self, of: &Value, place: String, value: &Value) {
-        self.later.push(Later { of: of.clone(), place, value: value.clone() });
+    fn defer(&mut self, owner: &Value, accessor: String, value: &Value) {
+        self.deferred.push(Deferred { owner: owner.clone(), accessor, value: value.clone() });
     }
 }
 
@@ -237,7 +240,7 @@ fn type_name<'p>(program: &'p Program, ty: TypeId, without: &'p str) -> &'p str 
     program.types.data(ty).name.map_or(without, |name| program.name(name))
 }
 
-/// Whether a value is an empty constructor whose type is not known.
+/// Whether a value is an empty container of an unspecified type.
 fn is_untyped(program: &Program, value: &Value) -> bool {
     match (value, program.types.get(value.ty())) {
         (Value::Table(_), Type::Table(table)) => table.index.is_empty(),

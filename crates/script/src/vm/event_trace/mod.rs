@@ -1,13 +1,12 @@
-//! The trace of events (`--event-trace`): a script that raises the events of a run again, without its packets.
+//! The event trace (`--event-trace`): a script that raises the events of a run again, without its packets.
 //!
-//! Before the handlers of an event run, its arguments are compared with what they were when an earlier event ended
-//! ([`snapshot`]); what is new or differs becomes statements ([`construct`]). The same is done after them: these changes come
-//! from scripts, and are marked so. The script has a handler for each event of the run, which makes these changes, raises the
-//! event, sets network time and raises the next handler. Events that scripts raise are left out: the same scripts
-//! raise them again.
+//! Before the handlers of an event run, its arguments are compared with their last [`snapshot`]; additions and changes become
+//! statements ([`construct`]). The comparison is repeated after the handlers: these changes come from scripts, and the trace marks
+//! them. The script has a handler for each event of the run, which applies the changes, raises the event, sets network time and
+//! raises the next handler. Events that scripts raise are omitted: the same scripts raise them again.
 //!
-//! Whether a variable is global is known once all events were seen, so that the script is written at the end of the run and is
-//! in memory until then, as is every value that an event showed.
+//! Whether a variable is global is known after the last event, so the script is kept in memory, with every value that is an
+//! argument of an event, and written at the end of the run.
 
 mod constant;
 mod construct;
@@ -29,78 +28,79 @@ use snapshot::{Object, Snapshot};
 /// The module of the script, and of its handlers.
 const MODULE: &str = "__EventTrace";
 
-/// A statement that makes or changes a value.
+/// A statement that constructs or changes a value.
 struct Change {
-    /// The object that changes.
-    of: Object,
-    /// What follows the name of the object; without a left side the whole statement.
+    /// The object that the statement constructs or changes.
+    object: Object,
+    /// The text after the name of the object, or the whole statement if `has_left_side` is false.
     text: String,
     has_left_side: bool,
-    /// The type of the object, where the statement makes it.
+    /// The type of the object if the statement declares its variable.
     declares: Option<String>,
 }
 
-/// One event.
-struct Traced {
-    /// The name of the handler that raises it.
+/// A traced event.
+struct TracedEvent {
+    /// The name of the handler that raises the event.
     handler: String,
-    /// The event and its arguments.
+    /// The expression that raises the event with its arguments.
     call: String,
     time: f64,
     before: Vec<Change>,
-    /// What its handlers changed.
+    /// Changes by the handlers of the event.
     after: Vec<Change>,
 }
 
-/// A change of an object that is still being made: it follows once the object is complete.
-struct Later {
-    of: Value,
-    place: String,
+/// An assignment of an object to a part of itself, which is added once the object is constructed.
+struct Deferred {
+    owner: Value,
+    accessor: String,
     value: Value,
 }
 
-/// The events so far.
+/// The state of a trace.
 pub(crate) struct EventTrace {
     file: File,
     path: String,
-    events: Vec<Traced>,
-    /// Events that scripts raised.
-    of_scripts: HashSet<FuncId>,
-    /// The event whose handlers run, and whether changes are theirs.
+    events: Vec<TracedEvent>,
+    /// Events that scripts have raised.
+    raised_by_scripts: HashSet<FuncId>,
+    /// Whether the current event is traced.
     is_open: bool,
+    /// Whether the handlers of the current event have run: changes are theirs.
     is_after: bool,
     /// Names of variables.
     names: HashMap<Object, String>,
     snapshots: HashMap<Object, Rc<Snapshot>>,
-    /// Objects that this step saw first.
+    /// Objects created in the current step.
     fresh: Vec<Object>,
-    /// Objects that an earlier step saw.
+    /// Objects created in earlier steps.
     known: HashSet<Object>,
-    /// Objects that more than one event uses: their variables are global.
+    /// Objects used in more than one step: their variables are global.
     shared: HashSet<Object>,
-    /// Objects that are being made, the outermost first.
+    /// Objects under construction, the outermost first.
     open: Vec<Object>,
-    later: Vec<Later>,
+    deferred: Vec<Deferred>,
     /// The time of the first event.
     base: Option<f64>,
     constants: BTreeMap<Kind, BTreeSet<String>>,
-    /// Values that no script can make.
+    /// Number of values that no script can construct.
     unsupported: u64,
-    /// Whether values are nested so deeply that their changes are left out.
+    /// Whether changes of deeply nested values were omitted.
     is_cut: bool,
 }
 
 impl EventTrace {
-    /// An empty trace, to be written to a file.
+    /// Creates the file of a trace.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// Returns an error if the file cannot be created.
     pub(crate) fn create(path: &str) -> std::io::Result<Self> {
         Ok(Self {
             file: File::create(path)?,
             path: path.to_owned(),
             events: Vec::new(),
-            of_scripts: HashSet::new(),
+            raised_by_scripts: HashSet::new(),
             is_open: false,
             is_after: false,
             names: HashMap::new(),
@@ -109,7 +109,7 @@ impl EventTrace {
             known: HashSet::new(),
             shared: HashSet::new(),
             open: Vec::new(),
-            later: Vec::new(),
+            deferred: Vec::new(),
             base: None,
             constants: BTreeMap::new(),
             unsupported: 0,
@@ -117,9 +117,9 @@ impl EventTrace {
         })
     }
 
-    /// Scripts raise this event.
+    /// Excludes an event that scripts raise.
     pub(crate) fn raised_by_script(&mut self, func: FuncId) {
-        self.of_scripts.insert(func);
+        self.raised_by_scripts.insert(func);
     }
 
     fn add(&mut self, change: Change) {
@@ -127,12 +127,12 @@ impl EventTrace {
         if self.is_after { &mut event.after } else { &mut event.before }.push(change);
     }
 
-    /// What this step saw first is known from the next one on.
+    /// Ends a step: its objects are known to the next ones.
     fn end_step(&mut self) {
         self.known.extend(self.fresh.drain(..));
     }
 
-    /// An expression for a time: relative to the first event, where it is later.
+    /// An expression for a time: relative to the first event unless it is earlier.
     fn time(&mut self, time: f64) -> String {
         let base = self.base.unwrap_or(0.0);
         if time < base.max(1e6) || !time.is_finite() {
@@ -177,12 +177,12 @@ impl EventTrace {
         text
     }
 
-    /// The handler that raises one event, and `next`.
+    /// Appends the handler that raises one event, then `next`.
     fn handler(
         &mut self,
         text: &mut String,
         from_scripts: &[Change],
-        event: &Traced,
+        event: &TracedEvent,
         next: Option<&str>,
     ) {
         let note = |is_of_script| if is_of_script { " # from script" } else { "" };
@@ -193,17 +193,17 @@ impl EventTrace {
         text.push('\n');
         for (change, is_of_script) in changes() {
             if let Some(ty) = &change.declares
-                && self.shared.contains(&change.of)
+                && self.shared.contains(&change.object)
             {
                 let note = note(is_of_script);
-                let _ = writeln!(text, "global {}: {ty};{note}", self.variable(change.of));
+                let _ = writeln!(text, "global {}: {ty};{note}", self.variable(change.object));
             }
         }
         let _ = write!(text, "event {}()\n\t{{\n", event.handler);
         for (change, is_of_script) in changes() {
-            let name = if change.has_left_side { self.variable(change.of) } else { "" };
+            let name = if change.has_left_side { self.variable(change.object) } else { "" };
             let (local, ty) = match &change.declares {
-                Some(ty) if !self.shared.contains(&change.of) => ("local ", format!(": {ty}")),
+                Some(ty) if !self.shared.contains(&change.object) => ("local ", format!(": {ty}")),
                 _ => ("", String::new()),
             };
             let _ = writeln!(text, "\t{local}{name}{ty}{};{}", change.text, note(is_of_script));
@@ -219,11 +219,11 @@ impl EventTrace {
         text.push_str("\t}\n");
     }
 
-    fn variable(&self, of: Object) -> &str {
-        self.names.get(&of).map_or("", String::as_str)
+    fn variable(&self, object: Object) -> &str {
+        self.names.get(&object).map_or("", String::as_str)
     }
 
-    /// Lists constants as comments: what has to be changed to make the script one of other hosts and names.
+    /// Appends a list of constants as comments: the values to replace when a trace is adapted to other hosts and names.
     fn list_constants(&mut self, text: &mut String) {
         if self.base.is_some() {
             self.constants.entry(Kind::Time).or_default();
@@ -241,10 +241,10 @@ impl EventTrace {
 }
 
 impl Vm<'_> {
-    /// Shows an event to those that see all events, and runs its bodies.
+    /// Runs `new_event`, then the bodies of an event, and traces it.
     #[cold]
     pub(super) fn dispatch_watched(&mut self, event: QueuedEvent) -> Result<(), Stop> {
-        self.announce(event.func, &event.args, event.time)?;
+        self.run_new_event(event.func, &event.args, event.time)?;
         if self.m.event_trace.is_none() || !self.has_bodies(event.func) {
             return self.run_event(event);
         }
@@ -258,7 +258,7 @@ impl Vm<'_> {
     /// Whether an event is part of the trace.
     fn is_traced(&self, trace: &EventTrace, func: FuncId) -> bool {
         let is_init = || self.p.name(self.p.functions[func].name) == "zeek_init";
-        self.m.now != 0.0 && !trace.of_scripts.contains(&func) && !is_init()
+        self.m.now != 0.0 && !trace.raised_by_scripts.contains(&func) && !is_init()
     }
 
     fn trace_event(&mut self, func: FuncId, args: &[Value]) {
@@ -269,7 +269,7 @@ impl Vm<'_> {
             trace.is_after = false;
             let name = self.p.name(self.p.functions[func].name);
             let number = trace.events.len();
-            trace.events.push(Traced {
+            trace.events.push(TracedEvent {
                 handler: format!("{}_{number}__et", name.replace(':', "_")),
                 call: String::new(),
                 time: self.m.now,
@@ -278,7 +278,7 @@ impl Vm<'_> {
             });
             let mut texts = Vec::new();
             for arg in args {
-                trace.see(self.p, arg);
+                trace.record_argument(self.p, arg);
                 texts.extend(trace.name(self.p, arg));
             }
             trace.end_step();
@@ -291,23 +291,23 @@ impl Vm<'_> {
 
     fn trace_end_of_event(&mut self, func: FuncId, args: &[Value]) {
         let Some(mut trace) = self.m.event_trace.take() else { return };
-        // A handler may have raised its own event, or ended the run.
+        // A handler may have raised the event itself, or ended the run.
         if std::mem::take(&mut trace.is_open) && self.is_traced(&trace, func) {
             trace.is_after = true;
             for arg in args {
-                trace.see(self.p, arg);
+                trace.record_argument(self.p, arg);
             }
             trace.end_step();
         }
         self.m.event_trace = Some(trace);
     }
 
-    /// Writes the trace; what fails is noted, as is what cannot be written.
+    /// Writes the trace. Reports write errors and values that are unsupported or omitted.
     pub(super) fn write_event_trace(&mut self) {
         let Some(mut trace) = self.m.event_trace.take() else { return };
         let script = trace.script();
         if let Err(error) = trace.file.write_all(script.as_bytes()) {
-            self.m.out.has_failed(&trace.path, error);
+            self.m.out.add_failure(&trace.path, error);
         }
         if trace.unsupported > 0 {
             let text = format!(
@@ -321,7 +321,7 @@ impl Vm<'_> {
             let text = format!(
                 "{}: changes of values nested deeper than {} are not in the trace",
                 trace.path,
-                snapshot::DEEPEST
+                snapshot::MAX_DEPTH
             );
             self.report(crate::diagnostics::Severity::Warning, text);
         }
@@ -335,7 +335,7 @@ mod tests {
     use crate::program::Program;
     use crate::vm::Machine;
 
-    /// The script of a trace of two events `seen(it)`, whose arguments are the globals `one` and `two`; the handlers run `code`.
+    /// Returns the script of a trace of two events `seen(it)` whose arguments are the globals `one` and `two`; `code` is the handler.
     fn traced(types: &str, code: &str) -> String {
         let text =
             format!("global seen: event(it: any);\n{types}\nevent seen(it: any) {{ {code} }}");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_events_share_is_global_and_changes_follow() {
+    fn objects_of_several_events_are_global_and_changes_follow() {
         let types = "type R: record { n: count; s: set[string]; };
             type Q: record { v: vector of R; };
             global one = R($n=1, $s=set(\"a\\n\"));
@@ -411,7 +411,7 @@ event seen_1__et()
     }
 
     #[test]
-    fn what_holds_itself_is_completed_when_it_is_there() {
+    fn objects_that_contain_themselves_are_completed_after_construction() {
         let types = "type R: record { me: any &optional; t: table[count] of any &optional; };
             global one = 1;
             global two = R();";

@@ -1,4 +1,4 @@
-//! What a value and all that it has were at one time.
+//! Snapshots of values with all their parts.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,15 +8,15 @@ use crate::value::equal::{equal, hash_key};
 use crate::value::table::parts;
 use crate::value::{Record, Table, Value, Vector};
 
-/// An object, known by its place: what the trace knows of it keeps it alive.
+/// An object, identified by its address. Snapshots keep objects alive, so addresses are not reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Object(usize);
 
 impl Object {
-    /// The object that a value is; `None` for values that have no identity.
-    pub(super) fn of(value: &Value) -> Option<Self> {
+    /// The object of a value; `None` for values without identity.
+    pub(super) fn from_value(value: &Value) -> Option<Self> {
         match value {
-            // One of each type is all of them: nothing can be changed. Addresses are even.
+            // Records without fields cannot change: all of a type count as one object. Addresses are even, so this number is odd.
             Value::Record(record) if record.fields().is_empty() => {
                 Some(Self(record.ty().index() * 2 + 1))
             }
@@ -29,10 +29,10 @@ impl Object {
     }
 }
 
-/// How deep values in values are followed.
-pub(super) const DEEPEST: usize = 400;
+/// Maximum depth of nested values in a snapshot.
+pub(super) const MAX_DEPTH: usize = 400;
 
-/// A value as it was.
+/// A value with its parts at the time of the snapshot.
 pub(super) struct Snapshot {
     pub(super) value: Value,
     /// Fields, elements, or the values of a table's entries.
@@ -41,9 +41,9 @@ pub(super) struct Snapshot {
     keys: Vec<Value>,
 }
 
-/// One difference of an object.
+/// A difference between two snapshots of an object.
 pub(super) enum Delta {
-    /// An object that was not there before.
+    /// A new object.
     Create(Value),
     /// Field, new value.
     SetField(Rc<Record>, usize, Value),
@@ -56,16 +56,16 @@ pub(super) enum Delta {
 }
 
 impl Snapshot {
-    /// The value as it is. Sets `is_cut` if it has values that are nested deeper than [`DEEPEST`], which are left out.
+    /// A snapshot of a value. Omits values nested deeper than [`MAX_DEPTH`], and sets `is_cut` if there are any.
     pub(super) fn new(value: &Value, is_cut: &mut bool) -> Rc<Self> {
         Self::within(value, &mut Vec::new(), is_cut)
     }
 
-    /// The same, inside of objects: what has itself is not followed again.
+    /// Like [`new`](Self::new), for a part of the objects `open`, which are not visited again.
     fn within(value: &Value, open: &mut Vec<Object>, is_cut: &mut bool) -> Rc<Self> {
         let mut snapshot = Self { value: value.clone(), parts: Vec::new(), keys: Vec::new() };
-        let Some(object) = Object::of(value) else { return Rc::new(snapshot) };
-        let is_too_deep = open.len() >= DEEPEST;
+        let Some(object) = Object::from_value(value) else { return Rc::new(snapshot) };
+        let is_too_deep = open.len() >= MAX_DEPTH;
         *is_cut |= is_too_deep;
         if is_too_deep || open.contains(&object) {
             return Rc::new(snapshot);
@@ -87,7 +87,7 @@ impl Snapshot {
         Rc::new(snapshot)
     }
 
-    /// Adds what differs from an earlier snapshot of the same object.
+    /// Appends the differences from an earlier snapshot of the same object.
     pub(super) fn compare(&self, before: &Self, deltas: &mut Vec<Delta>) {
         match &self.value {
             Value::Record(record) => self.compare_record(before, record, deltas),
@@ -116,8 +116,8 @@ impl Snapshot {
         let earlier = Keys::new(&before.keys);
         let mut stays = vec![false; before.keys.len()];
         let mut changes = Vec::new();
-        for (place, key) in self.keys.iter().enumerate() {
-            let part = self.parts.get(place).and_then(Option::as_ref);
+        for (index, key) in self.keys.iter().enumerate() {
+            let part = self.parts.get(index).and_then(Option::as_ref);
             let value = || part.map_or(Value::Unset, |part| part.value.clone());
             let Some(found) = earlier.find(key) else {
                 deltas.push(Delta::SetEntry(Rc::clone(table), key.clone(), value()));
@@ -158,34 +158,35 @@ impl Snapshot {
         }
     }
 
-    /// Whether this is the same object as before, or an equal value without identity.
+    /// Whether this is the same object as in `before`, or an equal value without identity.
     fn continues(&self, before: &Self) -> bool {
-        match (Object::of(&self.value), Object::of(&before.value)) {
+        match (Object::from_value(&self.value), Object::from_value(&before.value)) {
             (None, None) => equal(&self.value, &before.value),
             (one, other) => one == other,
         }
     }
 }
 
-/// Keys with their places.
+/// An index of the keys of a table.
 struct Keys<'s> {
     all: &'s [Value],
-    places: HashMap<u64, Vec<usize>>,
+    indexes: HashMap<u64, Vec<usize>>,
 }
 
 impl<'s> Keys<'s> {
     fn new(all: &'s [Value]) -> Self {
-        let mut places = HashMap::<u64, Vec<usize>>::new();
-        for (place, key) in all.iter().enumerate() {
-            places.entry(hash_key(parts(key))).or_default().push(place);
+        let mut indexes = HashMap::<u64, Vec<usize>>::new();
+        for (index, key) in all.iter().enumerate() {
+            indexes.entry(hash_key(parts(key))).or_default().push(index);
         }
-        Self { all, places }
+        Self { all, indexes }
     }
 
     fn find(&self, key: &Value) -> Option<usize> {
-        let places = self.places.get(&hash_key(parts(key)))?;
-        let is_it = |place: &&usize| self.all.get(**place).is_some_and(|other| equal(key, other));
-        places.iter().find(is_it).copied()
+        let indexes = self.indexes.get(&hash_key(parts(key)))?;
+        let is_match =
+            |index: &&usize| self.all.get(**index).is_some_and(|other| equal(key, other));
+        indexes.iter().find(is_match).copied()
     }
 }
 
@@ -195,8 +196,8 @@ mod tests {
     use crate::ids::TypeId;
 
     #[test]
-    fn values_are_followed_to_the_limit() {
-        for (levels, followed) in [(10, 10), (DEEPEST, DEEPEST), (1_000, DEEPEST)] {
+    fn snapshots_end_at_the_maximum_depth() {
+        for (levels, visited) in [(10, 10), (MAX_DEPTH, MAX_DEPTH), (1_000, MAX_DEPTH)] {
             let mut value = Value::Count(1);
             for _ in 0..levels {
                 value = Value::Vector(Vector::new(TypeId::ANY, vec![value]));
@@ -208,7 +209,7 @@ mod tests {
                 snapshot = Rc::clone(inner);
                 depth += 1;
             }
-            assert_eq!((depth, is_cut), (followed, levels > DEEPEST), "{levels} levels");
+            assert_eq!((depth, is_cut), (visited, levels > MAX_DEPTH), "{levels} levels");
         }
     }
 }

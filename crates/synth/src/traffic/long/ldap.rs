@@ -25,7 +25,7 @@ fn text(value: &str) -> Vec<u8> {
     tlv(0x04, &[value.as_bytes()])
 }
 
-/// A result without anything to say.
+/// A successful result without further data.
 fn success(tag: u8) -> Vec<u8> {
     tlv(tag, &[&enumerated(0), &text(""), &text("")])
 }

@@ -1,5 +1,5 @@
-//! The engines' graph from the compiler's graph, without instructions in between: long sets remain
-//! sets.
+//! Conversion of the compiler's graph to the engines' graph without generating instructions; long
+//! sets remain sets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::engine::sets::Set;
 use crate::ir::{self, Step, Test, ValueId};
 
 impl Graph {
-    /// The same filter, which keeps `snaplen` bytes of a matching packet. A variable is a scratch word of the state at the
-    /// end of a block, a parameter where paths meet with different values. Instructions with internal jumps are only
-    /// supported in programs.
-    pub(crate) fn of_ir(ir: &ir::Graph, snaplen: u32) -> Result<Self, NoGraph> {
+    /// Converts a filter that keeps `snaplen` bytes of a matching packet. A variable is a scratch
+    /// word of the state at the end of a block, and a parameter where paths with different values
+    /// join. Instructions with internal jumps are only supported in programs.
+    pub(crate) fn from_ir(ir: &ir::Graph, snaplen: u32) -> Result<Self, NoGraph> {
         let mut graph = Self::empty();
         let zero = graph.add(Node::Const(0));
         let order = ir.order();
@@ -83,16 +83,16 @@ struct FromIr<'a> {
     graph: Graph,
     ir: &'a ir::Graph,
     values: HashMap<ValueId, Value>,
-    /// Those with variables, which are others in the next block.
+    /// Values that depend on variables, and so differ between blocks.
     of_block: HashMap<ValueId, Value>,
     /// By address: source and destination tests share one set.
     sets: HashMap<*const ir::Set, usize>,
 }
 
 impl FromIr<'_> {
-    fn value(&mut self, wanted: ValueId, state: &State) -> Result<Value, NoGraph> {
+    fn value(&mut self, requested: ValueId, state: &State) -> Result<Value, NoGraph> {
         // Operands come before their value, without recursion: sums may be long.
-        let mut stack = vec![wanted];
+        let mut stack = vec![requested];
         while let Some(&id) = stack.last() {
             let node = self.ir.values.node(id);
             let operands = match node {
@@ -140,7 +140,7 @@ impl FromIr<'_> {
             values.insert(id, value);
             stack.pop();
         }
-        self.known(wanted).ok_or(NoGraph)
+        self.known(requested).ok_or(NoGraph)
     }
 
     fn known(&self, id: ValueId) -> Option<Value> {

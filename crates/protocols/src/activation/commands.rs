@@ -1,4 +1,4 @@
-//! Requests of scripts about analyzers.
+//! Applies commands of scripts about analyzers.
 
 use gannet_base::Interval;
 use gannet_base::Proto;
@@ -14,18 +14,18 @@ use crate::Tag;
 use crate::ports::is_likely_server_port;
 
 impl Env {
-    /// Whether a server of a known protocol is likely to have this port.
+    /// Whether a port is likely to be that of a server of a known protocol.
     #[inline(always)]
     pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
-        match &self.steering.likely {
+        match &self.activation.likely {
             None => is_likely_server_port(proto, port),
             Some(likely) => likely.contains(&(number(proto), port)),
         }
     }
 
     /// Drops expectations that ended before `now`, if there are many.
-    fn forget_scheduled(&mut self, now: Time) {
-        let scheduled = &mut self.steering.scheduled;
+    fn drop_expired_schedules(&mut self, now: Time) {
+        let scheduled = &mut self.activation.scheduled;
         if scheduled.len() >= MAX_SCHEDULED {
             scheduled.retain(|_, all| {
                 all.retain(|(_, until)| *until >= now);
@@ -38,7 +38,7 @@ impl Env {
         }
     }
 
-    /// More of a file that scripts read.
+    /// Delivers more of a file that scripts read.
     fn input(&mut self, now: Time, name: &str, data: &[u8], ends: bool) {
         let id = match self.inputs.get(name) {
             Some(id) => *id,
@@ -57,35 +57,35 @@ impl Env {
         self.report_files(now);
     }
 
-    /// Carries out a request of scripts about analyzers.
-    pub fn steer(&mut self, now: Time, command: Command) {
-        let steering = &mut self.steering;
+    /// Applies a command of scripts about analyzers.
+    pub fn apply_command(&mut self, now: Time, command: Command) {
+        let activation = &mut self.activation;
         match command {
             Command::Port { analyzer, proto, port, on } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    steering.register(tag, proto, port, on);
+                if let Some(tag) = Tag::from_zeek_name(&analyzer) {
+                    activation.register(tag, proto, port, on);
                 }
             }
             Command::Enable { analyzer: None, on: false } => {
-                steering.disabled =
+                activation.disabled =
                     Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
             }
-            Command::Enable { analyzer: None, on: true } => steering.disabled.clear(),
+            Command::Enable { analyzer: None, on: true } => activation.disabled.clear(),
             Command::Enable { analyzer: Some(analyzer), on } if analyzer.starts_with("Files::") => {
                 self.files.enable(&analyzer, on);
             }
             Command::Enable { analyzer: Some(analyzer), on } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
+                if let Some(tag) = Tag::from_zeek_name(&analyzer) {
                     if on {
-                        steering.disabled.remove(&tag);
+                        activation.disabled.remove(&tag);
                     } else {
-                        steering.disabled.insert(tag);
+                        activation.disabled.insert(tag);
                     }
                 }
             }
             Command::Detect { analyzer, on } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer)
-                    && let Some(tags) = &mut steering.detected
+                if let Some(tag) = Tag::from_zeek_name(&analyzer)
+                    && let Some(tags) = &mut activation.detected
                 {
                     if on {
                         tags.insert(tag);
@@ -95,26 +95,26 @@ impl Env {
                 }
             }
             Command::Schedule { orig, resp, port, proto, analyzer, timeout } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    self.forget_scheduled(now);
+                if let Some(tag) = Tag::from_zeek_name(&analyzer) {
+                    self.drop_expired_schedules(now);
                     let key = Scheduled { orig, resp, port, proto: number(proto) };
-                    self.steering.schedule_one_more(key, tag, now + timeout);
+                    self.activation.schedule_one_more(key, tag, now + timeout);
                 }
             }
             Command::LikelyPorts(ports) => {
                 let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
-                steering.likely = Some(all.collect());
+                activation.likely = Some(all.collect());
             }
             Command::TunnelPorts(all) => {
                 let known = |(port, name): (u16, String)| Some((port, usual_port(&name)?));
-                steering.tunnel_ports = Some(all.into_iter().filter_map(known).collect());
+                activation.tunnel_ports = Some(all.into_iter().filter_map(known).collect());
             }
             Command::Upgrades(all) => {
                 let known =
-                    |(protocol, name): (_, String)| Some((protocol, Tag::of_zeek_name(&name)?));
-                steering.upgrades = Some(all.into_iter().filter_map(known).collect());
+                    |(protocol, name): (_, String)| Some((protocol, Tag::from_zeek_name(&name)?));
+                activation.upgrades = Some(all.into_iter().filter_map(known).collect());
             }
-            Command::PipeNames(all) => steering.pipe_names = Some(all.into_iter().collect()),
+            Command::PipeNames(all) => activation.pipe_names = Some(all.into_iter().collect()),
             Command::Setting { name, value } if self.weirds.sampling.set(name, value) => {
                 self.files.sampling().set(name, value);
             }
@@ -123,29 +123,29 @@ impl Env {
                 self.files.sampling().set_names(&exempt, &global);
             }
             Command::Setting { name, value } => {
-                steering.settings.insert(name, value);
-                let most = usize::try_from(value).unwrap_or(usize::MAX);
+                activation.settings.insert(name, value);
+                let max = usize::try_from(value).unwrap_or(usize::MAX);
                 match name {
-                    // 0 is no limit.
-                    "SMB::max_pending_messages" if most == 0 => {
+                    // 0 means unlimited.
+                    "SMB::max_pending_messages" if max == 0 => {
                         self.pending.set(Tag::Smb, usize::MAX);
                     }
-                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, most),
-                    "POP3::max_pending_commands" if most == 0 => {
+                    "SMB::max_pending_messages" => self.pending.set(Tag::Smb, max),
+                    "POP3::max_pending_commands" if max == 0 => {
                         self.pending.set(Tag::Pop3, usize::MAX);
                     }
-                    "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, most),
-                    "default_file_bof_buffer_size" => self.files.set_sniff_bytes(most),
+                    "POP3::max_pending_commands" => self.pending.set(Tag::Pop3, max),
+                    "default_file_bof_buffer_size" => self.files.set_sniff_bytes(max),
                     "default_file_timeout_interval" => {
                         let nanos = i64::try_from(value).unwrap_or(i64::MAX);
                         self.files.set_timeout(Interval::from_nanos(nanos));
                     }
                     "Files::enable_reassembler" => self.files.set_reassembly(value != 0),
                     "Files::reassembly_buffer_size" => self.files.set_max_buffered(value),
-                    "dpd_ignore_ports" => steering.ignores_ports = value != 0,
-                    "dpd_buffer_size" => steering.detection.set_bytes(most),
-                    "dpd_max_packets" => steering.detection.set_chunks(value),
-                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, most),
+                    "dpd_ignore_ports" => activation.ignores_ports = value != 0,
+                    "dpd_buffer_size" => activation.detection.set_bytes(max),
+                    "dpd_max_packets" => activation.detection.set_chunks(value),
+                    "DCE_RPC::max_cmd_reassembly" => self.pending.set(Tag::DceRpc, max),
                     _ => {}
                 }
             }
@@ -154,6 +154,7 @@ impl Env {
             | Command::File { .. }
             | Command::Filter(_)
             | Command::AskToDiscard
+            | Command::WatchAll
             | Command::PacketThresholds(_)
             | Command::SkipBytes { .. }
             | Command::Unchecked(_)

@@ -1,9 +1,9 @@
-//! What a message consists of.
+//! The parts of a message.
 
 /// A part of a message, in the order in which Zeek reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePart<'a> {
-    /// A header of objects.
+    /// An object header.
     Header {
         /// Group and variation.
         kind: u16,
@@ -18,25 +18,25 @@ pub enum MessagePart<'a> {
     },
     /// The prefix of an object.
     Prefix(u32),
-    /// An object of more than one number.
+    /// An object that is more than a single number.
     Object {
         /// Group and variation.
         kind: u16,
-        /// Its bytes.
+        /// Bytes of the object.
         body: &'a [u8],
     },
-    /// Data whose form is not known.
+    /// Data in an unknown format.
     Rest(&'a [u8]),
-    /// An object of a response ends: the value of one that is a byte.
+    /// The end of an object of a response, with the value of a one-byte object and otherwise 255.
     End(u8),
-    /// More objects without any bytes than are reported.
-    TooMany,
+    /// The message has more empty objects than are reported.
+    TooManyEmpty,
 }
 
-/// Reports a part to who asked for it.
+/// Passes a part to `visit`, if present.
 #[inline]
-pub(super) fn report<F: FnMut(MessagePart<'_>)>(found: &mut Option<F>, part: MessagePart<'_>) {
-    if let Some(found) = found {
-        found(part);
+pub(super) fn report<F: FnMut(MessagePart<'_>)>(visit: &mut Option<F>, part: MessagePart<'_>) {
+    if let Some(visit) = visit {
+        visit(part);
     }
 }

@@ -1,5 +1,5 @@
-//! What both sides sent so far: each in one piece, to look at, and in order, to give it to a protocol that
-//! is found.
+//! Storage of the data that both sides sent so far: contiguous for each side, for the rules, and in the order of
+//! arrival, for the analyzer of a detected protocol.
 
 use gannet_base::Dir;
 
@@ -7,25 +7,26 @@ use crate::Piece;
 
 /// Chunks of both sides.
 #[derive(Debug, Default)]
-pub(super) struct KeptChunks {
+pub(super) struct ChunkBuffer {
     sides: [Vec<u8>; 2],
-    /// Side and length of each chunk, or that it is a gap: of the first few, and of all others.
-    first: [u16; FEW],
+    /// For each chunk or gap its side, and the length of a chunk. `others` has those that exceed `first`.
+    first: [u16; INLINE_CHUNKS],
     others: Vec<u16>,
-    /// Chunks and gaps.
+    /// Number of chunks and gaps.
     count: usize,
+    /// Lengths of the gaps, in bytes.
     gaps: Vec<u64>,
 }
 
-/// Bits of an entry of [`KeptChunks::first`]; the others are the length.
+/// Flags in an entry of [`ChunkBuffer::first`]; the other bits are the length.
 const RESP: u16 = 1 << 15;
 const GAP: u16 = 1 << 14;
 
-/// Bytes of a chunk that can be kept.
+/// Maximum length of a chunk, in bytes.
 pub(super) const MAX_CHUNK: usize = GAP as usize - 1;
 
-/// Chunks that there is room for without more memory: most connections have no more of them.
-const FEW: usize = 4;
+/// Number of chunks that are stored without an allocation: most connections have no more.
+const INLINE_CHUNKS: usize = 4;
 
 /// A chunk, or the length of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +35,14 @@ pub(super) enum Chunk<'a> {
     Gap(u64),
 }
 
-impl KeptChunks {
+impl ChunkBuffer {
     /// All bytes of a side.
     #[inline]
     pub(super) fn side(&self, dir: Dir) -> &[u8] {
         &self.sides[dir.index()]
     }
 
-    /// Bytes of both sides.
+    /// Number of bytes of both sides.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.sides[0].len() + self.sides[1].len()
@@ -57,45 +58,45 @@ impl KeptChunks {
         side.extend_from_slice(data);
     }
 
-    /// The last bytes of a side are a chunk, of [`MAX_CHUNK`] bytes at the most.
+    /// Makes the last `len` bytes of a side a chunk, of at most [`MAX_CHUNK`] bytes.
     #[inline]
     pub(super) fn close(&mut self, dir: Dir, len: usize) {
-        self.note(dir, len.min(MAX_CHUNK) as u16);
+        self.push(dir, len.min(MAX_CHUNK) as u16);
     }
 
-    /// Bytes of a side are missing.
+    /// Adds a gap of `len` bytes to a side.
     pub(super) fn gap(&mut self, dir: Dir, len: u64) {
         self.gaps.push(len);
-        self.note(dir, GAP);
+        self.push(dir, GAP);
     }
 
-    fn note(&mut self, dir: Dir, what: u16) {
-        let what = what | if dir.is_orig() { 0 } else { RESP };
+    fn push(&mut self, dir: Dir, entry: u16) {
+        let entry = entry | if dir.is_orig() { 0 } else { RESP };
         match self.first.get_mut(self.count) {
-            Some(place) => *place = what,
-            None => self.others.push(what),
+            Some(slot) => *slot = entry,
+            None => self.others.push(entry),
         }
         self.count += 1;
     }
 
-    /// Everything in order.
+    /// Iterates over chunks and gaps in order.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (Dir, Chunk<'_>)> {
         let mut rest = [&self.sides[0][..], &self.sides[1]];
         let mut gaps = self.gaps.iter();
         let order = self.first.iter().take(self.count).chain(&self.others);
-        order.map_while(move |what| {
-            let dir = if what & RESP == 0 { Dir::Orig } else { Dir::Resp };
-            if what & GAP != 0 {
+        order.map_while(move |entry| {
+            let dir = if entry & RESP == 0 { Dir::Orig } else { Dir::Resp };
+            if entry & GAP != 0 {
                 return Some((dir, Chunk::Gap(*gaps.next()?)));
             }
             let side = &mut rest[dir.index()];
-            let (chunk, after) = side.split_at_checked(usize::from(what & MAX_CHUNK as u16))?;
+            let (chunk, after) = side.split_at_checked(usize::from(entry & MAX_CHUNK as u16))?;
             *side = after;
             Some((dir, Chunk::Bytes(chunk)))
         })
     }
 
-    /// The stored pieces followed by the last one, for a detected analyzer.
+    /// Returns the stored chunks and gaps, followed by `last`, for the replay to a detected analyzer.
     pub(super) fn pieces(&self, last: (Dir, Piece)) -> Vec<(Dir, Piece)> {
         let piece = |chunk| match chunk {
             Chunk::Bytes(bytes) => Piece::Bytes(bytes.to_vec()),
@@ -119,23 +120,23 @@ mod tests {
             chunks in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..9), any::<bool>()), 0..20),
         ) {
             let dir = |orig| if orig { Dir::Orig } else { Dir::Resp };
-            let mut kept = KeptChunks::default();
+            let mut buffer = ChunkBuffer::default();
             for (orig, bytes, gap) in &chunks {
                 if *gap {
-                    kept.gap(dir(*orig), bytes.len() as u64);
+                    buffer.gap(dir(*orig), bytes.len() as u64);
                 } else {
-                    kept.append(dir(*orig), bytes);
-                    kept.close(dir(*orig), bytes.len());
+                    buffer.append(dir(*orig), bytes);
+                    buffer.close(dir(*orig), bytes.len());
                 }
             }
-            let all: Vec<_> = kept.chunks().collect();
+            let all: Vec<_> = buffer.chunks().collect();
             let expected: Vec<_> = chunks.iter().map(|(orig, bytes, gap)| {
                 (dir(*orig), if *gap { Chunk::Gap(bytes.len() as u64) } else { Chunk::Bytes(bytes) })
             }).collect();
             prop_assert_eq!(all, expected);
             let whole: Vec<u8> =
                 chunks.iter().filter(|c| c.0 && !c.2).flat_map(|c| c.1.iter().copied()).collect();
-            prop_assert_eq!(kept.side(Dir::Orig), &whole[..]);
+            prop_assert_eq!(buffer.side(Dir::Orig), &whole[..]);
         }
     }
 }
