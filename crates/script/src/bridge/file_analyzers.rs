@@ -1,41 +1,41 @@
-//! The analyzers that scripts added to files.
+//! Analyzers that scripts attached to files.
 
 use gannet_base::Uid;
 use hashbrown::HashMap;
 
 use crate::value::Value;
 
-/// Analyzers of files. What handlers ask for takes effect once they have run, as in Zeek.
+/// Analyzers of files. As in Zeek, requests take effect after the handlers that make them have returned.
 #[derive(Default)]
 pub(crate) struct FileAnalyzers {
-    /// Those that a file has, each with its arguments.
+    /// Keys of the analyzers attached to each file.
     attached: HashMap<Uid, Vec<String>>,
-    /// What was asked for, in order: the file, and whether to add the analyzer.
-    asked: Vec<(Uid, String, bool)>,
+    /// Pending requests in order: file, key of the analyzer, and whether it is added or removed.
+    requests: Vec<(Uid, String, bool)>,
 }
 
-/// Analyzers of one kind with other arguments are others.
+/// The key of an analyzer: its tag and arguments.
 fn key(analyzer: &str, args: &Value) -> String {
     format!("{analyzer} {}", args.text())
 }
 
 impl FileAnalyzers {
-    /// An analyzer is to be added.
+    /// Requests to add an analyzer.
     pub(super) fn add(&mut self, file: Uid, analyzer: &str, args: &Value) {
-        self.asked.push((file, key(analyzer, args), true));
+        self.requests.push((file, key(analyzer, args), true));
     }
 
-    /// An analyzer is to be removed; whether the file has it.
+    /// Requests to remove an analyzer; returns whether it is attached.
     pub(super) fn remove(&mut self, file: Uid, analyzer: &str, args: &Value) -> bool {
         let key = key(analyzer, args);
         let has = self.attached.get(&file).is_some_and(|all| all.contains(&key));
-        self.asked.push((file, key, false));
+        self.requests.push((file, key, false));
         has
     }
 
-    /// Handlers have run.
-    pub(super) fn change(&mut self) {
-        for (file, key, is_added) in self.asked.drain(..) {
+    /// Applies the requests after the handlers have returned.
+    pub(super) fn apply_requests(&mut self) {
+        for (file, key, is_added) in self.requests.drain(..) {
             let all = self.attached.entry(file).or_default();
             all.retain(|known| *known != key);
             if is_added {
@@ -44,9 +44,9 @@ impl FileAnalyzers {
         }
     }
 
-    /// A file is over.
+    /// Drops the analyzers of a file that has ended.
     pub(super) fn forget(&mut self, file: Uid) {
-        self.asked.retain(|(of, ..)| *of != file);
+        self.requests.retain(|(requested, ..)| *requested != file);
         self.attached.remove(&file);
     }
 }
@@ -67,14 +67,14 @@ mod tests {
         assert!(!all.remove(file, "SHA1", &none) && !all.remove(file, "SHA1", &none));
         all.add(file, "SHA1", &none);
         assert!(!all.remove(file, "SHA1", &none));
-        all.change();
+        all.apply_requests();
         assert!(!all.remove(file, "SHA1", &none) && !all.remove(file, "MD5", &other));
         assert!(all.remove(file, "MD5", &none) && all.remove(file, "MD5", &none));
-        all.change();
+        all.apply_requests();
         assert!(!all.remove(file, "MD5", &none));
         all.add(file, "MD5", &none);
         all.forget(file);
-        all.change();
+        all.apply_requests();
         assert!(!all.remove(file, "MD5", &none));
     }
 }

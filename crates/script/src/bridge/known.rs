@@ -31,7 +31,7 @@ pub(crate) struct Known {
     pub(crate) ip_proto: u8,
     /// Whether the analysis reports its state after each packet, because scripts may look it up again.
     pub(crate) is_watched: bool,
-    /// The capture ended, and the connection with it: it is known until the run ends, and has no analyzers any more.
+    /// Set when the capture, and so the connection, has ended: it is stored until the run ends, without analyzers.
     pub(crate) is_over: bool,
 }
 

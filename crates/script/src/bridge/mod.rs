@@ -25,6 +25,8 @@
 //! | `traffic` | current connections, files and packet, for built-in functions |
 //! | `used` | which parts of an event's arguments its handlers read |
 //! | `event_route` | how an event reaches scripts |
+//! | `file_analyzers` | analyzers that scripts attached to files |
+//! | `file_contents` | data events, hashes and entropy of files |
 //! | `requests` | functions that skip contents, set login states, match signatures, return sequence numbers |
 //! | `natives` | built-in functions that read the traffic or steer its analysis |
 //!
@@ -341,7 +343,7 @@ impl Listener for Handlers {
         RUN.with_borrow_mut(|run| {
             let Some(run) = run else { return };
             to.append(&mut run.machine.state.traffic.commands);
-            run.machine.state.traffic.file_analyzers.change();
+            run.machine.state.traffic.file_analyzers.apply_requests();
             if run.stop.is_some() || run.machine.stop_requested {
                 to.push(Command::Stop);
             }

@@ -493,7 +493,7 @@ fn disable_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if let (Some(tag), Some(hook)) = (tag, vm.function_named("Analyzer::disabling_analyzer"))
         && !vm.p.functions[hook].bodies.is_empty()
     {
-        // Only its handlers bring the record up to date.
+        // The record is refreshed only if the hook has handlers.
         let record = record_of_id(vm, arg(args, 0)).map_or(Value::Unset, Value::Record);
         let asked = vm.call_func(hook, &[record, tag, Value::Count(aid)])?;
         if matches!(asked, Value::Bool(false)) {
@@ -618,7 +618,7 @@ fn set_inactivity_timeout(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     Ok(Value::Interval(before.unwrap_or(if proto == Proto::Unknown { 0.0 } else { default })))
 }
 
-/// Whether the sizes of a connection are counted; it is an error where they are not.
+/// Whether the sizes of a connection are counted; reports an error otherwise.
 fn has_sizes(vm: &mut Vm<'_>, args: &[Value]) -> bool {
     let without = vm.m.state.traffic.without_sizes;
     let Some(known) = known(vm, arg(args, 0)) else { return false };

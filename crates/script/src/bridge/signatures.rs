@@ -145,7 +145,7 @@ impl Matching {
                     protocol: as_u8(protocol),
                 };
                 all.begin(&mut matched.conn, is_orig, Some(&headers), &mut host);
-                // Analyzers that it starts read its data, which comes next.
+                // Analyzers that it starts read its data, which follows.
                 if state.proto == Proto::Udp {
                     let stop = host.stop;
                     self.queue_events(vm);

@@ -76,7 +76,7 @@ pub struct Traffic {
     pub(crate) login_texts: super::decide::LoginTexts,
     /// Requests of scripts for the contents of files.
     pub(crate) file_contents: super::file_contents::FileContents,
-    /// Analyzers that scripts added to files.
+    /// Analyzers that scripts attached to files.
     pub(crate) file_analyzers: super::file_analyzers::FileAnalyzers,
     /// Files that scripts stopped: no further events are reported for them.
     pub(crate) stopped: std::collections::HashSet<Uid>,
