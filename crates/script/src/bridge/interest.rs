@@ -95,8 +95,9 @@ pub(super) fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
     names.iter().any(is_called)
 }
 
-/// Whether a script looks connections up, so that their records are up to date after each packet. Zeek's script of tunnels does so
-/// for the connections of tunnels alone.
+/// Whether a script calls `lookup_connection`, so that the records of connections are refreshed after each packet.
+///
+/// Zeek's scripts of tunnels and of polling do not count: they look up single connections, which are then watched.
 pub(super) fn looks_connections_up(vm: &Vm<'_>) -> bool {
     let Some(lookup) = vm.function_named("lookup_connection") else { return false };
     let reached = reached(vm);
@@ -108,7 +109,9 @@ pub(super) fn looks_connections_up(vm: &Vm<'_>) -> bool {
         _ => false,
     };
     vm.p.bodies.iter().any(|(_, body)| {
-        if vm.p.name(body.module) == "Tunnel" || !body.func.is_none_or(may_run) {
+        if matches!(vm.p.name(body.module), "Tunnel" | "ConnPolling")
+            || !body.func.is_none_or(may_run)
+        {
             return false;
         }
         let (mut open, mut tops, mut found) = (vec![body.stmt], Vec::new(), false);
