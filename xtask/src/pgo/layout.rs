@@ -36,7 +36,7 @@ const ORDER: [&str; 5] = [
 /// instructions, and the frame information of ring's assembly contradicts its symbols.
 const UNTOUCHED: &str = "-skip-funcs=lj_.*,ring_core_.*";
 
-/// Rewrites `linked`, a command linked [with relocations](LINKED_WITH), to `out`.
+/// Rewrites `linked`, a command linked with relocations (`-Wl,--emit-relocs`), to `out`.
 pub(super) fn arrange(
     bolt: &Bolt,
     linked: &Path,

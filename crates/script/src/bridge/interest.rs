@@ -96,8 +96,9 @@ pub(super) fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
     names.iter().any(is_called)
 }
 
-/// Whether scripts look up connections, whose records must then be up to date after each packet. Zeek's tunnel script only does so
-/// for connections of tunnels.
+/// Whether a script calls `lookup_connection`, so that the records of connections are refreshed after each packet.
+///
+/// Zeek's scripts of tunnels and of polling do not count: they look up single connections, which are then watched.
 pub(super) fn looks_connections_up(vm: &Vm<'_>) -> bool {
     let Some(lookup) = vm.function_named("lookup_connection") else { return false };
     let reached = reached(vm);
@@ -109,7 +110,9 @@ pub(super) fn looks_connections_up(vm: &Vm<'_>) -> bool {
         _ => false,
     };
     vm.p.bodies.iter().any(|(_, body)| {
-        if vm.p.name(body.module) == "Tunnel" || !body.func.is_none_or(may_run) {
+        if matches!(vm.p.name(body.module), "Tunnel" | "ConnPolling")
+            || !body.func.is_none_or(may_run)
+        {
             return false;
         }
         let (mut open, mut tops, mut found) = (vec![body.stmt], Vec::new(), false);
