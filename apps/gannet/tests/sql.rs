@@ -243,7 +243,7 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     let verified = run(&["packets", "--where", "service = 'dns'", "--seed", "7", "-C", name]);
     assert_eq!(verified.code, 2);
     assert!(
-        verified.stderr.contains("for with -C --seed 7: give the options"),
+        verified.stderr.contains("this analysis uses -C --seed 7: use the options"),
         "{}",
         verified.stderr
     );
