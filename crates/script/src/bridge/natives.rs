@@ -258,12 +258,14 @@ pub(super) fn send_command(
     args: &[Value],
     what: impl FnOnce(&mut Known) -> ConnCommand,
 ) -> Result<Value> {
-    let command = with_known(vm, args, |known, id| {
+    let stored = with_known(vm, args, |known, id| {
         let what = what(known);
-        Some(Command::Connection { uid: known.uid, id, ip_proto: known.ip_proto, what })
+        let command = Command::Connection { uid: known.uid, id, ip_proto: known.ip_proto, what };
+        // After the end of the capture the analysis carries out no commands.
+        Some((!known.is_over).then_some(command))
     })?;
-    let found = command.is_some();
-    vm.m.state.traffic.commands.extend(command);
+    let found = stored.is_some();
+    vm.m.state.traffic.commands.extend(stored.flatten());
     Ok(Value::Bool(found))
 }
 
@@ -379,6 +381,7 @@ pub(crate) fn status_due(vm: &mut Vm<'_>, uid: gannet_base::Uid, key: (ConnId, u
 /// Requests the state of a connection after each packet, once.
 fn watch_known(commands: &mut Vec<Command>, known: Option<(ConnId, &mut Known)>) {
     if let Some((id, known)) = known
+        && !known.is_over
         && !std::mem::replace(&mut known.is_watched, true)
     {
         let (uid, ip_proto, what) = (known.uid, known.ip_proto, ConnCommand::Watch);
@@ -438,7 +441,7 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// Removes a tunnel of a connection, if it exists; returns whether the `conn_id` is valid.
 fn forget_tunnel(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some(id) = conn_id(vm, arg(args, 0)) else { return Ok(Value::Bool(false)) };
-    if let Some(known) = vm.m.state.traffic.conns.get(&id) {
+    if let Some(known) = vm.m.state.traffic.conns.get(&id).filter(|known| !known.is_over) {
         let (uid, ip_proto, what) = (known.uid, known.ip_proto, ConnCommand::ForgetTunnel);
         let command = Command::Connection { uid, id: id.0, ip_proto, what };
         vm.m.state.traffic.commands.push(command);

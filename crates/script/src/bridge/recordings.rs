@@ -50,11 +50,10 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let Some(id) = super::natives::conn_id(vm, arg(args, 0)) else {
         return Ok(Value::Bool(false));
     };
-    let Some((uid, ip_proto, proto)) =
-        vm.m.state.traffic.conns.get(&id).map(|known| (known.uid, known.ip_proto, known.proto))
-    else {
+    let Some(known) = vm.m.state.traffic.conns.get(&id) else {
         return Ok(Value::Bool(false));
     };
+    let (uid, ip_proto, proto, is_over) = (known.uid, known.ip_proto, known.proto, known.is_over);
     let selected = sides(&direction);
     let is_none = selected == [false; 2];
     let is_open = matches!(&file, Value::File(file) if file.is_open());
@@ -77,7 +76,10 @@ fn set_file(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     let sides = [files[0].is_some(), files[1].is_some()];
     let what = ConnCommand::Contents { sides };
-    traffic.commands.push(Command::Connection { uid, id: id.0, ip_proto, what });
+    // After the end of the capture the analysis carries out no commands.
+    if !is_over {
+        traffic.commands.push(Command::Connection { uid, id: id.0, ip_proto, what });
+    }
     Ok(Value::Bool(true))
 }
 
