@@ -205,7 +205,7 @@ fn replies_have_events() {
             r#"irc_whois_user_line false,"nick":"n","user":"~u","host":"h","real_name":"Real Name""#,
         ),
         ("313 me n :is an IRC operator", r#"irc_whois_operator_line false,"nick":"n""#),
-        ("319 me n :#a", r#"irc_whois_channel_line false,"nick":"me","chans":[":#a","n"]"#),
+        ("319 me n :#a", r#"irc_whois_channel_line false,"nick":"me","chans":["n",":#a"]"#),
         ("332 me #a :the topic", r##"irc_channel_topic false,"channel":"#a","topic":"the topic""##),
         (
             "352 me #a ~u h s n H :0 Real Name",
@@ -213,7 +213,7 @@ fn replies_have_events() {
         ),
         (
             "353 me = #a :@b a a",
-            r##"irc_names_info false,"c_type":"=","channel":"#a","users":["a","b"]"##,
+            r##"irc_names_info false,"c_type":"=","channel":"#a","users":["b","a"]"##,
         ),
         ("381 me :You are now an operator", r#"irc_oper_response false,"got_oper":true"#),
         ("433 * n :in use", "irc_invalid_nick false"),
@@ -242,7 +242,7 @@ fn commands_have_events() {
         ),
         (
             ":n!u@h PART #b,#a :bye",
-            r##"irc_part_message true,"nick":"n","chans":["#a","#b"],"message":"bye""##,
+            r##"irc_part_message true,"nick":"n","chans":["#b","#a"],"message":"bye""##,
         ),
         ("WHO :#a o", r##"irc_who_message true,"mask":"#a","oper":true"##),
         ("WHOIS s u", r#"irc_whois_message true,"server":"s","users":"u""#),
