@@ -177,7 +177,7 @@ pub struct Env {
     /// The SYN of the current packet, if an event reports it.
     pub syn: Option<crate::packet::events::SynPacket>,
     /// The first packet of a side of a TCP connection, if signatures are to match it.
-    pub(crate) first_packet: Option<Box<crate::stack::FirstPacket>>,
+    pub(crate) first_packet: Option<Box<crate::first_packet::FirstPacket>>,
     /// The analyzer that was removed last from each connection, if events have a listener: the
     /// events of its end are raised with the next data.
     pub(crate) unfinished: UidMap<Tag>,

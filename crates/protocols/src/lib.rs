@@ -23,6 +23,7 @@ pub mod descriptor;
 mod env;
 pub mod events;
 pub mod failure;
+mod first_packet;
 pub mod global;
 pub mod lifecycle;
 mod local_nets;

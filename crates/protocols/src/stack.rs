@@ -42,8 +42,6 @@ use crate::violations::is_incomplete;
 use crate::violations::max_violations;
 use crate::violations::violation_counts;
 
-pub(crate) use matching::FirstPacket;
-
 /// Idle timeout of interactive sessions, in seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
 /// Ports of interactive sessions.

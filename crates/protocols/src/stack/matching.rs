@@ -1,6 +1,5 @@
 //! Delivers data to signatures of scripts.
 
-use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_event::Command;
 use gannet_event::ConnCommand;
@@ -9,6 +8,7 @@ use gannet_wire::Ip;
 
 use crate::Session;
 use crate::Tag;
+use crate::first_packet::FirstPacket;
 use crate::packet::events::SignatureData;
 use crate::packet::events::SignatureEnd;
 use crate::packet::events::SignaturePacket;
@@ -18,18 +18,6 @@ use crate::packet::events::SignatureResume;
 const MAX_HEADER_BYTES: usize = 1024;
 /// Maximum number of analyzers that signatures start for one part of the data.
 const MAX_STARTS_PER_DATA: usize = 64;
-
-/// The first TCP segment of a side, stored until its headers are matched.
-pub(crate) struct FirstPacket {
-    /// Originator of the connection when the segment was captured.
-    orig: (Addr, u16),
-    from: Dir,
-    version: u8,
-    header: Vec<u8>,
-    /// Bytes after the IP headers, at most [`MAX_HEADER_BYTES`].
-    payload: Vec<u8>,
-    protocol: u8,
-}
 
 impl Session<'_> {
     /// Whether there are signatures that match packets.
