@@ -250,8 +250,8 @@ pub(crate) struct Mapping {
     leased: Box<[AtomicBool]>,
 }
 
-// SAFETY: the memory is accessed only through leases, of which a block has at most one, and through the status words,
-// which are atomic.
+// SAFETY: only leases and status words access the memory. Each block has at most one lease at a time, and status words
+// are atomic.
 unsafe impl Send for Mapping {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
