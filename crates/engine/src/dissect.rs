@@ -294,7 +294,8 @@ impl Shard {
         }
         let mut whole = Vec::new();
         let mut faults = Vec::new();
-        let complete = self.fragments.add(self.now, ip, &mut whole, |name| faults.push(name));
+        let complete =
+            self.fragments.add(self.time, self.now, ip, &mut whole, |name| faults.push(name));
         for name in faults {
             self.flow_weird(name, ip, "", encapsulation);
         }

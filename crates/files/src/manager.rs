@@ -923,34 +923,67 @@ impl Files {
     #[cold]
     fn fire(&mut self, logs: &mut Sinks, packet: Time) {
         let Some(Reverse((due, tie, number, index))) = self.timers.pop() else { return };
-        let Some(Some(file)) = self.files.get_mut(index as usize) else { return };
-        if file.number != number || file.due != due || file.dormant {
-            return;
-        }
+        let Some(file) = self.timed_file(due, number, index) else { return };
         if file.last + file.timeout <= packet {
-            file.timed_out = true;
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            logs.events.drain_if_full();
-            if logs.events.wants::<FileTimeout>() {
-                let f = logs.events.file(file.state());
-                logs.events.raise(&FileTimeout { f });
-                logs.events.mark();
-                logs.events.drain();
-            }
-            if self.reports_matches {
-                self.unpack_rest(logs, due, FileId { index, number });
-            }
-            if let Some(file) = numbered(&mut self.files, FileId { index, number }) {
-                file.finish(logs, due, &mut self.faults, &mut self.options);
-                file.dormant = true;
-            }
-            return;
+            return self.time_out(logs, due, FileId { index, number });
         }
         file.due = packet + file.timeout;
         let again = file.due;
         self.timers.push(Reverse((again, tie, number, index)));
+    }
+
+    /// The file of a timer, unless the file has ended or its due time was changed.
+    fn timed_file(&mut self, due: Time, number: u64, index: u32) -> Option<&mut File> {
+        let file = self.files.get_mut(index as usize)?.as_mut()?;
+        (file.number == number && file.due == due && !file.dormant).then_some(file)
+    }
+
+    /// Ends a file without data for its timeout.
+    fn time_out(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
+        let Some(file) = numbered(&mut self.files, id) else { return };
+        file.timed_out = true;
+        logs.events.drain_if_full();
+        if logs.events.wants::<FileTimeout>() {
+            let f = logs.events.file(file.state());
+            logs.events.raise(&FileTimeout { f });
+            logs.events.mark();
+            // Handlers see the state of the file without out-of-order data.
+            logs.events.drain();
+        }
+        if self.reports_matches {
+            self.unpack_rest(logs, now, id);
+        }
+        if let Some(file) = numbered(&mut self.files, id) {
+            file.finish(logs, now, &mut self.faults, &mut self.options);
+            file.dormant = true;
+        }
+    }
+
+    /// Ends the files that had no data for their timeout when the input ends at `now`, and reports their faults. Called
+    /// before connections are closed: all timers fire then, whatever their due times.
+    pub fn expire_at_end(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        mut tell: impl FnMut(&mut Sinks, &ContentFault),
+    ) {
+        let first = logs.key();
+        while let Some(Reverse((due, tie, number, index))) = self.timers.pop() {
+            let Some(file) = self.timed_file(due, number, index) else { continue };
+            if file.last + file.timeout > now {
+                continue;
+            }
+            if let Some(key) = first {
+                // Before the keys of connections, in the order of the timers.
+                let before = key.due.as_nanos().saturating_add(due.as_nanos().max(0));
+                logs.set_key(Key { due: Time::from_nanos(before), tie, ..key });
+            }
+            self.time_out(logs, due, FileId { index, number });
+            self.faults.drain(..).for_each(|w| tell(logs, &w));
+        }
     }
 
     /// Ends the input: all remaining files time out, and their faults are reported.
@@ -968,23 +1001,12 @@ impl Files {
         open.sort_by_key(|(first_started, tie, _)| (*first_started, *tie));
         for (first_started, tie, id) in open {
             // An entry of an archive ended with its archive.
-            let Some(file) = self.get_mut(id) else { continue };
+            if self.get_mut(id).is_none() {
+                continue;
+            }
             logs.set_key(Key { packet: u64::MAX, due: first_started, tie });
-            logs.events.drain_if_full();
-            file.timed_out = true;
-            if logs.events.wants::<FileTimeout>() {
-                let f = logs.events.file(file.state());
-                logs.events.raise(&FileTimeout { f });
-                logs.events.mark();
-                // Handlers see the state of the file without out-of-order data.
-                logs.events.drain();
-            }
-            if self.reports_matches {
-                self.unpack_rest(logs, now, id);
-            }
+            self.time_out(logs, now, id);
             if let Some(file) = numbered(&mut self.files, id) {
-                file.finish(logs, now, &mut self.faults, &mut self.options);
-                file.dormant = true;
                 file.due = Time::MAX;
             }
             self.faults.drain(..).for_each(|w| tell(logs, &w));

@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
-use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
 use gannet_base::Addr;
@@ -51,9 +50,8 @@ impl Default for Timeout {
 #[derive(Debug, Default)]
 pub struct Fragments {
     datagrams: HashMap<(Addr, Addr, u32), Datagram, RandomState>,
-    /// Time, number and key of datagrams in the order of their first fragment, including complete
-    /// ones.
-    order: VecDeque<(Time, u64, (Addr, Addr, u32))>,
+    /// Keys of the incomplete datagrams by the time and number of each, in the order in which they expire.
+    order: BTreeMap<(Time, u64), (Addr, Addr, u32)>,
     /// Number of datagrams so far.
     started: u64,
     bytes: usize,
@@ -71,8 +69,8 @@ fn flags(header: &[u8]) -> u16 {
 
 #[derive(Debug)]
 struct Datagram {
-    /// Number of earlier datagrams.
-    number: u64,
+    /// Time of the fragment that arrived first, and the number of datagrams up to this one.
+    started: (Time, u64),
     /// All headers of the fragment that arrived first; replaced by those of the piece at offset 0
     /// when it arrives.
     header: Vec<u8>,
@@ -111,10 +109,14 @@ impl Fragments {
         self.dropped
     }
 
-    /// Adds a fragment. If the fragment completes its datagram, appends the IP packet to `out` and
-    /// returns true.
+    /// Adds a fragment of a packet with the timestamp `time`. If the fragment completes its datagram,
+    /// appends the IP packet to `out` and returns true.
+    ///
+    /// A datagram expires if `now`, the network time, exceeds the timestamp of its first fragment by the
+    /// timeout. Timestamps of packets may decrease, network time does not.
     pub fn add(
         &mut self,
+        time: Time,
         now: Time,
         ip: &Ip<'_>,
         out: &mut Vec<u8>,
@@ -126,13 +128,13 @@ impl Fragments {
         let known = self.datagrams.contains_key(&key);
         if !known {
             self.started += 1;
-            self.order.push_back((now, self.started, key));
+            self.order.insert((time, self.started), key);
             self.bytes += ip.header.len();
         }
-        let number = self.started;
+        let started = (time, self.started);
         self.peak = self.peak.max(self.datagrams.len() + usize::from(!known));
         let d = self.datagrams.entry(key).or_insert_with(|| Datagram {
-            number,
+            started,
             header: ip.header.to_vec(),
             protocol: ip.protocol,
             header_len: ip.header_len,
@@ -187,7 +189,7 @@ impl Fragments {
         };
         let Some(d) = self.datagrams.remove(&key) else { return false };
         self.bytes = self.bytes.saturating_sub(d.stored_bytes() - kept);
-        self.tidy();
+        self.order.remove(&d.started);
         self.completed_flags = if ip.version == 4 { flags(&d.header) } else { 0 };
         let first = Ip { header: &d.header, protocol: d.protocol, ..*ip };
         first.write_reassembled_header(end as usize, out);
@@ -217,38 +219,27 @@ impl Fragments {
     }
 
     fn expire(&mut self, now: Time) {
-        while let Some((started, number, key)) = self.order.front().copied()
-            && now - started >= self.timeout.0
+        while let Some(first) = self.order.first_entry()
+            && now - first.key().0 >= self.timeout.0
         {
-            self.order.pop_front();
-            self.remove(number, key);
+            let key = first.remove();
+            self.remove(key);
         }
     }
 
     fn shrink(&mut self) {
         while self.datagrams.len() > self.limits.datagrams || self.bytes > self.limits.bytes {
-            let Some((_, number, key)) = self.order.pop_front() else { return };
-            self.dropped += u64::from(self.remove(number, key));
+            let Some((_, key)) = self.order.pop_first() else { return };
+            self.remove(key);
+            self.dropped += 1;
         }
     }
 
-    /// Removes complete datagrams from `order` if they are the majority.
-    fn tidy(&mut self) {
-        if self.order.len() > 2 * self.datagrams.len() + 1_024 {
-            let live = &self.datagrams;
-            self.order.retain(|(_, n, key)| live.get(key).is_some_and(|d| d.number == *n));
-        }
-    }
-
-    /// Removes the datagram with this key if it has this number; returns whether it did.
-    fn remove(&mut self, number: u64, key: (Addr, Addr, u32)) -> bool {
-        if self.datagrams.get(&key).is_some_and(|d| d.number == number)
-            && let Some(d) = self.datagrams.remove(&key)
-        {
+    /// Removes a datagram that is no longer in `order`.
+    fn remove(&mut self, key: (Addr, Addr, u32)) {
+        if let Some(d) = self.datagrams.remove(&key) {
             self.bytes = self.bytes.saturating_sub(d.stored_bytes());
-            return true;
         }
-        false
     }
 }
 
@@ -337,7 +328,8 @@ mod tests {
     fn add(f: &mut Fragments, p: &[u8], weird: &mut Vec<&'static str>) -> Option<Vec<u8>> {
         let ip = gannet_wire::ip(p, p.len() as u32, false).unwrap();
         let mut out = Vec::new();
-        f.add(Time::from_secs(1), &ip, &mut out, |w| weird.push(w)).then_some(out)
+        f.add(Time::from_secs(1), Time::from_secs(1), &ip, &mut out, |w| weird.push(w))
+            .then_some(out)
     }
 
     #[test]
@@ -419,12 +411,12 @@ mod tests {
             assert_eq!(add(&mut f, &packet(1, 0, true, &[0; 64]), &mut weird), None);
             assert!(add(&mut f, &packet(1, 64, false, b"end"), &mut weird).is_some());
         }
-        assert!(f.order.len() < 2_000);
+        assert_eq!(f.order.len(), 1);
         assert_eq!((f.datagrams.len(), f.bytes()), (1, 20 + 64 + PIECE_OVERHEAD));
         let far = Time::from_secs(1) + TIMEOUT;
         let p = packet(2, 0, true, &[0; 64]);
         let ip = gannet_wire::ip(&p, p.len() as u32, false).unwrap();
-        assert!(!f.add(far, &ip, &mut Vec::new(), |_| {}));
+        assert!(!f.add(far, far, &ip, &mut Vec::new(), |_| {}));
         assert_eq!((f.datagrams.len(), f.order.len()), (1, 1), "the old one is forgotten");
         assert_eq!(weird, [] as [&str; 0]);
     }
@@ -439,9 +431,24 @@ mod tests {
             let mut f = Fragments::default();
             f.set_timeout(timeout);
             for (at, ip) in [(1, &ip), (2, &other)] {
-                assert!(!f.add(Time::from_secs(at), ip, &mut Vec::new(), |_| {}));
+                let now = Time::from_secs(at);
+                assert!(!f.add(now, now, ip, &mut Vec::new(), |_| {}));
             }
             assert_eq!(f.datagrams.len(), kept);
+        }
+    }
+
+    #[test]
+    fn datagrams_of_old_packets_expire_by_their_timestamps() {
+        let old = packet(9, 8, true, &[1; 64]);
+        let old = gannet_wire::ip(&old, old.len() as u32, false).unwrap();
+        let new = packet(2, 0, true, &[0; 64]);
+        let new = gannet_wire::ip(&new, new.len() as u32, false).unwrap();
+        let mut f = Fragments::default();
+        let now = Time::from_secs(1_000_000);
+        for (time, ip, kept) in [(now, &new, 1), (Time::from_secs(1), &old, 2), (now, &new, 1)] {
+            assert!(!f.add(time, now, ip, &mut Vec::new(), |_| {}));
+            assert_eq!((f.datagrams.len(), f.order.len()), (kept, kept));
         }
     }
 

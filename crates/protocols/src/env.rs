@@ -387,6 +387,13 @@ impl Env {
         if self.unfinished.is_empty() { None } else { self.unfinished.remove(&uid) }
     }
 
+    /// Ends the files that are idle when the input ends, before connections are closed.
+    pub fn expire_at_end(&mut self, now: Time) {
+        let (weirds, smb) = (&mut self.weirds, &mut self.smb);
+        self.files
+            .expire_at_end(&mut self.logs, now, |logs, w| report_fault(weirds, smb, logs, now, w));
+    }
+
     /// Ends the input: logs everything that is pending.
     pub fn finish(&mut self, now: Time) {
         let (weirds, smb) = (&mut self.weirds, &mut self.smb);

@@ -170,14 +170,15 @@ impl Shard {
     /// Begins the end of input: open connections are then [closed](Self::close_next) one by one.
     pub(crate) fn begin_close(&mut self) -> Closing {
         self.env.logs.set_time(self.now);
+        self.env.logs.set_key(CLOSING);
         if self.env.logs.events.wants::<NetDone>() && !self.is_part() {
-            self.env.logs.set_key(CLOSING);
             // The precision of Zeek's time.
             let nanos = self.now.max(BEGINNING).as_nanos();
             let t = Time::from_nanos(nanos - nanos.rem_euclid(1_000));
             self.env.logs.events.raise(&NetDone { t });
             self.env.logs.events.drain();
         }
+        self.env.expire_at_end(self.now);
         self.sample_usage();
         // The timers are not used again: frees their memory.
         self.timers = Timers::default();

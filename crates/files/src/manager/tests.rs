@@ -208,6 +208,27 @@ fn an_idle_file_ends_and_more_data_restarts_it() {
 }
 
 #[test]
+fn files_that_are_idle_at_the_end_time_out_before_connections_close() {
+    for (end, timed_out) in [(219, 'F'), (220, 'T'), (500, 'T')] {
+        let mut w = World::new();
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+        w.expire(121, 121);
+        let active = w.start(start());
+        let end = Time::from_secs(end);
+        w.files.data(&mut w.logs, end, active, b"defg");
+        w.files.expire_at_end(&mut w.logs, end, |_, _| ());
+        w.files.end(&mut w.logs, end, active);
+        w.files.end(&mut w.logs, end, f);
+        let mut rows = w.rows();
+        rows.sort_by_key(|row| row.contains("\t4\t-"));
+        assert!(rows[0].contains(&format!("\t3\t-\t0\t0\t{timed_out}\t")), "{}", rows[0]);
+        assert!(rows[1].contains("\t4\t-\t0\t0\tF\t"), "{}", rows[1]);
+        assert_eq!(rows.len(), 2);
+    }
+}
+
+#[test]
 fn idle_time_is_computed_from_the_time_of_packets() {
     let mut w = World::new();
     let f = w.start(start());

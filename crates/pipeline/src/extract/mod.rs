@@ -149,7 +149,7 @@ impl Extractor {
         }
         let mut reassembled = std::mem::take(&mut self.reassembled);
         reassembled.clear();
-        if self.fragments.add(time, &datagram.ip, &mut reassembled, |_| {}) {
+        if self.fragments.add(time, time, &datagram.ip, &mut reassembled, |_| {}) {
             match wire::datagram(&reassembled, reassembled.len() as u32, false) {
                 // A reassembled datagram that claims to be a fragment is dropped.
                 Ok(reassembled) if reassembled.ip.fragment.is_none() => {
