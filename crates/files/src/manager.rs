@@ -711,17 +711,26 @@ impl Files {
         }
     }
 
+    /// Restarts a file that timed out and gets more data. Returns whether it did: the events of a
+    /// [new file](Self::raise_new) follow.
+    #[inline]
+    pub fn resume(&mut self, now: Time, id: FileId) -> bool {
+        let Some(file) = numbered(&mut self.files, id).filter(|file| file.is_timed_out()) else {
+            return false;
+        };
+        file.begin_again(now, &self.options);
+        file.due = now + file.timeout;
+        self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
+        true
+    }
+
     /// Returns a file for which data arrived: restarts its idle time, and the file itself if it
     /// timed out.
     #[inline]
     fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {
+        self.resume(now, id);
         let file = self.files.get_mut(id.index as usize)?.as_mut();
         let file = file.filter(|f| f.number == id.number)?;
-        if file.is_timed_out() {
-            file.begin_again(now, &self.options);
-            file.due = now + file.timeout;
-            self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
-        }
         if file.stopped {
             return None;
         }

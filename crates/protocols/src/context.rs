@@ -547,6 +547,7 @@ impl Context<'_> {
     }
 
     /// Raises the events of a new file.
+    #[cold]
     fn raise_file(&mut self, id: FileId) {
         let env = &mut *self.env;
         if env.logs.events.any() {
@@ -556,13 +557,23 @@ impl Context<'_> {
         self.note_handlers_ran();
     }
 
+    /// Restarts a file that timed out: called before more of it is delivered.
+    #[inline]
+    pub(crate) fn resume_file(&mut self, file: FileId) {
+        if self.env.files.resume(self.now, file) {
+            self.raise_file(file);
+        }
+    }
+
     /// Delivers more bytes of a file, in order.
     pub fn file_data(&mut self, file: FileId, data: &[u8]) {
+        self.resume_file(file);
         self.env.files.data(&mut self.env.logs, self.now, file, data);
     }
 
     /// Reports `len` missing bytes of a file.
     pub fn file_gap(&mut self, file: FileId, len: u64) {
+        self.resume_file(file);
         self.env.files.gap(&mut self.env.logs, self.now, file, None, len);
     }
 

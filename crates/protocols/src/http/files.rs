@@ -334,6 +334,7 @@ impl Entity {
             // Another connection may have detected the type.
             file.type_reported = s.cx.env.files.mime_type(file.id).is_some();
         }
+        s.cx.resume_file(file.id);
         if self.partial {
             let (env, now) = (&mut *s.cx.env, s.cx.now);
             env.files.data_at(&mut env.logs, now, file.id, self.offset, data);
@@ -364,6 +365,7 @@ impl Entity {
             self.fuid = Some(fuid);
         }
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
+        s.cx.resume_file(file.id);
         let env = &mut *s.cx.env;
         env.files.gap(&mut env.logs, s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);

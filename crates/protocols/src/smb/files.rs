@@ -98,6 +98,7 @@ pub(super) fn data(
             (id, true, Some(id))
         }
     };
+    cx.resume_file(id);
     let env = &mut *cx.env;
     if is_new {
         if file.size > 0 {

@@ -66,6 +66,26 @@ fn each_range_requests_a_file_handle() {
 }
 
 #[test]
+fn a_file_that_continues_after_its_timeout_is_new_again() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("file_");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nHost: a.example\r\n\r\n");
+    let mut names: Vec<Vec<String>> = Vec::new();
+    for piece in [&b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"[..], b"def", b"ghi"] {
+        a.stream(&mut h.cx(), Dir::Resp, piece);
+        h.now = h.now + Interval::from_secs(200);
+        h.env.expire(h.now, h.now);
+        names.push(h.events().iter().map(|e| e.split(' ').next().unwrap().to_owned()).collect());
+    }
+    let begin = ["file_new", "file_over_new_connection"];
+    let idle = [begin[0], begin[1], "file_timeout", "file_state_remove"];
+    let complete = [begin[0], begin[1], "file_state_remove"];
+    let expected = [&idle[..], &idle, &complete];
+    assert_eq!(names, expected);
+}
+
+#[test]
 fn a_response_shorter_than_the_data_so_far_is_another_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
