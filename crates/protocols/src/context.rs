@@ -561,6 +561,8 @@ impl Context<'_> {
     #[inline]
     pub(crate) fn resume_file(&mut self, file: FileId) {
         if self.env.files.resume(self.now, file) {
+            // Queued events of its end show the file as it was.
+            self.env.logs.events.drain();
             self.raise_file(file);
         }
     }
