@@ -835,7 +835,14 @@ impl File {
             return;
         }
         let Some(at) = at.filter(|_| self.reorders) else {
-            return self.skip_to(self.next.saturating_add(len));
+            let from = self.gaps.len();
+            self.skip_to(self.next.saturating_add(len));
+            // The event shows the offset in the part, which differs from that in the file if an earlier file had the
+            // beginning of the part.
+            if let (Some(at), Some((offset, ..))) = (at, self.gaps.get_mut(from)) {
+                *offset = at;
+            }
+            return;
         };
         let end = at.saturating_add(len);
         self.skip_to(end);

@@ -517,6 +517,11 @@ impl Context<'_> {
         {
             self.raise_file_handle(*tag, start.from);
         }
+        self.file_start_without_handle(start)
+    }
+
+    /// Like [`file_start`](Self::file_start), for a file whose handle is known: `get_file_handle` is not raised.
+    pub(crate) fn file_start_without_handle(&mut self, start: FileStart) -> FileId {
         let ordinal = u64::from(self.conn.files);
         self.conn.files += 1;
         let id = self.add_file(start, ordinal);

@@ -267,6 +267,27 @@ fn a_hole_is_skipped_if_too_much_is_buffered() {
 }
 
 #[test]
+fn the_event_of_a_gap_shows_its_offset_in_the_part() {
+    let names = &["file_gap"];
+    let mut w = World::new();
+    let (events, lines) = testing::listening(names, |_, json| json.to_owned());
+    w.logs.events = events;
+    w.files.report_matches(true);
+    let f = w.start(start());
+    let now = Time::from_secs(2);
+    w.files.gap(&mut w.logs, now, f, Some(46_088), 10);
+    w.files.gap(&mut w.logs, now, f, None, 5);
+    w.logs.events.drain();
+    let shown: Vec<_> = lines
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|l| l.split(r#""offset":"#).nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(shown, [r#"46088,"len":10}}"#, r#"10,"len":5}}"#]);
+}
+
+#[test]
 fn scripts_limit_the_bytes_above_a_hole() {
     let names = &["file_gap", "file_reassembly_overflow"];
     let (mut w, heard) = World::listening(names);

@@ -490,7 +490,6 @@ impl Message {
         if e.body_len == 0 && !within {
             return false;
         }
-        self.gap_len += len;
         e.file_gap(s, len);
         let within = i64::try_from(len).ok().filter(|len| *len <= e.remaining);
         let counted = match e.chunked {
@@ -508,6 +507,8 @@ impl Message {
                 self.end_of_data(s, level);
             }
         }
+        // As in Zeek, a gap that ends the message is not counted in its event.
+        self.gap_len += len;
         true
     }
 }

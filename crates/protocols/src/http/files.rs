@@ -58,7 +58,8 @@ impl BodyFile {
             // Data without offsets and size continues the file regardless of the connection.
             return Self::join(s, total_bytes, has_offset || total_bytes.is_some(), shared);
         }
-        let (id, exchange) = new_file(s, total_bytes, *fuid);
+        let handle = if fuid.is_none() { Handle::Request } else { Handle::Known };
+        let (id, exchange) = new_file(s, total_bytes, *fuid, handle);
         *fuid = s.cx.env.files.fuid(id);
         Self { id, exchange: Some(exchange), type_reported: false, shared: false }
     }
@@ -124,7 +125,7 @@ impl BodyFile {
             }
             s.cx.file_end(id);
         }
-        let (id, exchange) = new_file(s, total_bytes, Some(name));
+        let (id, exchange) = new_file(s, total_bytes, Some(name), Handle::Request);
         s.cx.env.http.ranges.insert(key.into_boxed_slice(), RangeFile { id, uid, exchange });
         Self { id, exchange: Some(exchange), type_reported: false, shared }
     }
@@ -206,19 +207,35 @@ pub(super) fn end_without_file(s: &mut Scope<'_, '_>) {
     }
 }
 
-fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
+/// Whether `get_file_handle` is raised for a new file. More data of an entity belongs to the handle that its first data had.
+#[derive(Clone, Copy, PartialEq)]
+enum Handle {
+    Request,
+    Known,
+}
+
+fn new_file(
+    s: &mut Scope<'_, '_>,
+    total_bytes: Option<u64>,
+    fuid: Option<Uid>,
+    handle: Handle,
+) -> (FileId, u64) {
     // Moved out until the file has started.
     let filename = s.exchanges.filename().map(std::mem::take);
     if let Some(fuid) = fuid {
         s.cx.env.files.set_next_fuid(fuid);
     }
-    let id = s.cx.file_start(FileStart {
+    let start = FileStart {
         source: "HTTP",
         from: s.from,
         filename: filename.as_deref().map(<[u8]>::to_vec),
         total_bytes,
         ..FileStart::default()
-    });
+    };
+    let id = match handle {
+        Handle::Request => s.cx.file_start(start),
+        Handle::Known => s.cx.file_start_without_handle(start),
+    };
     let fuid = s.cx.env.files.fuid(id);
     s.report_file(s.from, fuid, filename.as_deref());
     if let Some((slot, filename)) = s.exchanges.filename().zip(filename) {
@@ -363,6 +380,8 @@ impl Entity {
         self.drop_completed_file(s);
         if let Some((fuid, _)) = self.complete.take_if(|of| of.1 == s.exchanges.current()) {
             self.fuid = Some(fuid);
+            let from = s.from;
+            s.cx.raise_handle_without_file(Tag::Http, from);
         }
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
         s.cx.resume_file(file.id);

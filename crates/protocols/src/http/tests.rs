@@ -489,6 +489,38 @@ fn a_gap_within_a_body_counts() {
     assert_eq!(h.rows("http").len(), 1);
 }
 
+#[test]
+fn a_gap_that_ends_a_message_is_not_counted_in_its_event() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    h.listen("http_message_done");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, GET);
+    a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab");
+    a.gap(&mut h.cx(), Dir::Resp, 3);
+    a.gap(&mut h.cx(), Dir::Resp, 5);
+    let events = h.events();
+    let counts = r#""body_length":10,"content_gap_length":3"#;
+    assert!(events.last().unwrap().contains(counts), "{events:?}");
+}
+
+#[test]
+fn a_gap_after_a_message_needs_no_new_handle() {
+    // A file of known size that is complete has no handle that more data could use.
+    for (length, handles) in [(2, 1), (3, 0)] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, GET);
+        let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nab");
+        a.stream(&mut h.cx(), Dir::Resp, reply.as_bytes());
+        if length == 3 {
+            a.gap(&mut h.cx(), Dir::Resp, 1);
+        }
+        h.listen("get_file_handle");
+        a.gap(&mut h.cx(), Dir::Resp, 7);
+        assert_eq!(h.events().len(), handles, "{length}");
+    }
+}
+
 /// Building blocks of a connection.
 const PIECES: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\n",
