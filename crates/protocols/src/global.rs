@@ -67,14 +67,15 @@ pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
 pub fn is_by_content(payload: &[u8]) -> bool {
     let ip = |inner: &Inner<'_>| matches!(inner, Inner::Ip(data) if data.first().is_some_and(|b| matches!(b >> 4, 4 | 6)));
     is_dhcp(payload)
-        || tunnel::looks_like_teredo(payload) && tunnel::teredo(payload).is_ok()
+        // Whatever its addresses are: other packets of the connection may have Teredo addresses.
+        || tunnel::may_be_teredo(payload) && tunnel::teredo(payload).is_ok()
         || tunnel::looks_like_ayiya(payload) && tunnel::ayiya(payload).is_ok_and(|i| ip(&i))
 }
 
 /// Whether [`is_by_content`] may hold for a payload that begins with these bytes. A quick check.
 #[inline]
 pub fn may_be_by_content(bytes: &[u8]) -> bool {
-    tunnel::looks_like_ayiya(bytes) || tunnel::looks_like_teredo(bytes) || is_dhcp(bytes)
+    tunnel::looks_like_ayiya(bytes) || tunnel::may_be_teredo(bytes) || is_dhcp(bytes)
 }
 
 /// Whether a BOOTP message has the DHCP cookie after its fixed part.
@@ -226,6 +227,15 @@ mod tests {
         assert!(!is_by_content(&dhcp));
         dhcp[236..].copy_from_slice(b"\x63\x82\x53\x63");
         assert!(is_by_content(&dhcp) && may_be_by_content(&dhcp));
+        // A router solicitation without Teredo addresses, after an authentication header (RFC 4380 §5.1.1), on any port.
+        let mut ipv6 = vec![0x60, 0, 0, 0, 0, 8, 58, 255, 0xfe, 0x80, 0, 0, 0, 0, 0, 0];
+        ipv6.extend([1; 24]);
+        ipv6.extend([133, 0, 0, 0, 0, 0, 0, 0]);
+        let teredo = [&[0, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0], &ipv6[..]].concat();
+        for teredo in [&teredo, &ipv6] {
+            assert!(is_by_content(teredo) && may_be_by_content(teredo));
+            assert!(!is_by_content(&teredo[..teredo.len() - 1]), "shorter than its length says");
+        }
         let mut ayiya = vec![0x41, 0x52, 0x11, 41, 0, 0, 0, 0];
         ayiya.extend([0; 16 + 20]);
         assert!(!is_by_content(&ayiya), "empty");

@@ -3,7 +3,7 @@ use gannet_base::Dir;
 use super::events::*;
 use super::message::Reply;
 use super::message::Request;
-use super::nvt::LineWeird;
+use super::nvt::Note;
 use super::nvt::Terminal;
 use super::rows::Rows;
 use super::security::Exchange;
@@ -11,6 +11,8 @@ use super::session::SOURCE;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::login::Options;
+use crate::login::events::BadOptionTermination;
 use crate::support::limit_reached;
 
 /// Default maximum length of a command in bytes; the script option `FTP::max_command_length` sets it.
@@ -20,7 +22,14 @@ const MAX_COMMAND: usize = 100;
 pub struct Analyzer {
     terminals: [Terminal; 2],
     dialogue: Dialogue,
-    seen_weirds: SeenWeirds,
+    options: Negotiation,
+}
+
+/// Telnet options, which are rare on control connections.
+#[derive(Default)]
+struct Negotiation {
+    options: Option<Box<Options>>,
+    seen: SeenWeirds,
 }
 
 /// Weirds of lines that are reported once a connection.
@@ -50,28 +59,39 @@ impl Analyzer {
         Self {
             terminals: [Terminal::default(), Terminal::default()],
             dialogue: Dialogue::default(),
-            seen_weirds: SeenWeirds::default(),
+            options: Negotiation::default(),
         }
     }
 }
 
-/// Reports the weirds of lines, most of them once a connection.
-#[cold]
-fn report_line_weirds(cx: &mut Context<'_>, seen: &mut SeenWeirds, weirds: &mut Vec<LineWeird>) {
-    const NVT: Option<&str> = Some("NVT");
-    for weird in weirds.drain(..) {
-        match weird {
-            LineWeird::LoneCr if !std::mem::replace(&mut seen.lone_cr, true) => {
-                cx.weird("line_terminated_with_single_CR", "", NVT);
+impl Negotiation {
+    /// Processes what is between lines: most weirds are reported once a connection.
+    #[cold]
+    fn notes(&mut self, cx: &mut Context<'_>, from: Dir, notes: &mut Vec<Note>) {
+        const NVT: Option<&str> = Some("NVT");
+        let limit = |cx: &mut Context<'_>, name| {
+            limit_reached(cx, name, &super::nvt::MAX_LINE.to_string(), NVT);
+        };
+        for note in notes.drain(..) {
+            match note {
+                Note::LoneCr if !std::mem::replace(&mut self.seen.lone_cr, true) => {
+                    cx.weird("line_terminated_with_single_CR", "", NVT);
+                }
+                Note::Nul if !std::mem::replace(&mut self.seen.nul, true) => {
+                    cx.weird("NUL_in_line", "", NVT);
+                }
+                Note::LoneCr | Note::Nul => {}
+                Note::TooLong => limit(cx, "nvt_line_size_exceeded"),
+                Note::LongOption => limit(cx, "nvt_option_size_exceeded"),
+                Note::BadEnd => cx.raise(|c| BadOptionTermination { c }),
+                Note::Option(command, option) => {
+                    self.options.get_or_insert_default().option(cx, from, (command, option));
+                }
+                Note::Suboption(option, data) => {
+                    let options = self.options.get_or_insert_default();
+                    options.suboption(cx, None, from, (option, &data));
+                }
             }
-            LineWeird::Nul if !std::mem::replace(&mut seen.nul, true) => {
-                cx.weird("NUL_in_line", "", NVT);
-            }
-            LineWeird::TooLong => {
-                let addl = super::nvt::MAX_LINE.to_string();
-                limit_reached(cx, "nvt_line_size_exceeded", &addl, NVT);
-            }
-            _ => {}
         }
     }
 }
@@ -174,17 +194,22 @@ impl Analyze for Analyzer {
         if self.dialogue.tls {
             return;
         }
-        let (dialogue, seen) = (&mut self.dialogue, &mut self.seen_weirds);
+        let (dialogue, options) = (&mut self.dialogue, &mut self.options);
         let terminal = &mut self.terminals[from.index()];
-        let rest = terminal.push(data, |weirds, line| {
-            if !weirds.is_empty() {
-                report_line_weirds(cx, seen, weirds);
+        let rest = terminal.push(data, |notes, line| {
+            if !notes.is_empty() {
+                options.notes(cx, from, notes);
             }
             dialogue.line(cx, from, line);
             !dialogue.tls
         });
-        if terminal.has_weirds() {
-            report_line_weirds(cx, seen, &mut terminal.take_weirds());
+        if terminal.has_notes() {
+            options.notes(cx, from, &mut terminal.take_notes());
+        }
+        if let Some(options) = &options.options {
+            for side in [Dir::Orig, Dir::Resp] {
+                self.terminals[side.index()].is_binary = options.is_binary(side);
+            }
         }
         if self.dialogue.tls {
             cx.start_inner(Tag::Ssl, from, rest);

@@ -1,6 +1,6 @@
 //! Splits the stream of a Telnet network virtual terminal (RFC 854), as on FTP's control connection, into lines.
 //!
-//! A line ends at LF, and a CR before it is removed. Telnet options are removed and ignored.
+//! A line ends at LF, and a CR before it is removed. Telnet options are removed and reported.
 
 use crate::support::text::is_printable;
 
@@ -20,9 +20,13 @@ pub(super) struct Terminal {
     last: u8,
     /// State of an incomplete Telnet option.
     option: Option<OptionState>,
+    /// Bytes of an incomplete suboption.
+    suboption: Vec<u8>,
     nul_dropped: bool,
-    /// Weirds since the last call of [`take_weirds`](Self::take_weirds).
-    weirds: Vec<LineWeird>,
+    /// Notes since the last call of [`take_notes`](Self::take_notes).
+    notes: Vec<Note>,
+    /// Whether binary transmission is active. As in Zeek, the highest bit of each byte is then cleared.
+    pub(super) is_binary: bool,
 }
 
 /// Parser state within a Telnet option.
@@ -30,21 +34,29 @@ pub(super) struct Terminal {
 enum OptionState {
     /// After IAC.
     Iac,
-    /// After the code of an option with an argument.
-    Argument,
+    /// After WILL, WON'T, DO or DON'T.
+    Argument(u8),
     /// Within a subnegotiation; whether the previous byte was IAC.
     Suboption { iac: bool },
 }
 
-/// A weird in a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineWeird {
+/// What a stream contains besides lines: Telnet options and weirds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Note {
     /// A CR that is not followed by LF or NUL.
     LoneCr,
     /// The first NUL.
     Nul,
     /// A line longer than the limit.
     TooLong,
+    /// WILL, WON'T, DO or DON'T, and the option.
+    Option(u8, u8),
+    /// A suboption: the number of the option, and the data after it.
+    Suboption(u8, Vec<u8>),
+    /// The next suboption was not terminated correctly.
+    BadEnd,
+    /// A suboption longer than the limit, which is discarded.
+    LongOption,
 }
 
 impl Terminal {
@@ -53,14 +65,14 @@ impl Terminal {
         !self.partial.is_empty()
     }
 
-    /// Whether there are weirds since the last call of [`take_weirds`](Self::take_weirds).
-    pub(super) fn has_weirds(&self) -> bool {
-        !self.weirds.is_empty()
+    /// Whether there are notes since the last call of [`take_notes`](Self::take_notes).
+    pub(super) fn has_notes(&self) -> bool {
+        !self.notes.is_empty()
     }
 
-    /// Takes the weirds since the last call.
-    pub(super) fn take_weirds(&mut self) -> Vec<LineWeird> {
-        std::mem::take(&mut self.weirds)
+    /// Takes the notes since the last call.
+    pub(super) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Splits `data` into lines and passes each to `handle`, which returns whether to continue. Returns
@@ -68,11 +80,12 @@ impl Terminal {
     pub(super) fn push<'d>(
         &mut self,
         data: &'d [u8],
-        mut handle: impl FnMut(&mut Vec<LineWeird>, &[u8]) -> bool,
+        mut handle: impl FnMut(&mut Vec<Note>, &[u8]) -> bool,
     ) -> &'d [u8] {
         let mut rest = data;
         while !rest.is_empty() {
-            if self.partial.is_empty() && self.option.is_none() && self.last != b'\r' {
+            let is_text = self.option.is_none() && !self.is_binary;
+            if self.partial.is_empty() && is_text && self.last != b'\r' {
                 // Fast path: nearly all lines are within a chunk and plain text.
                 if let Some(at) = memchr::memchr(b'\n', rest) {
                     let line = rest[..at].strip_suffix(b"\r").unwrap_or(&rest[..at]);
@@ -81,7 +94,7 @@ impl Terminal {
                     if plain && line.len() < MAX_LINE {
                         rest = &rest[at + 1..];
                         self.last = b'\n';
-                        if !handle(&mut self.weirds, line) {
+                        if !handle(&mut self.notes, line) {
                             return rest;
                         }
                         continue;
@@ -92,7 +105,7 @@ impl Terminal {
             rest = after;
             if self.byte(byte) {
                 let line = std::mem::take(&mut self.partial);
-                let continues = handle(&mut self.weirds, &line);
+                let continues = handle(&mut self.notes, &line);
                 // Reuse the buffer.
                 self.partial = line;
                 self.partial.clear();
@@ -112,14 +125,15 @@ impl Terminal {
         }
         if self.partial.len() >= MAX_LINE {
             // As in Zeek, the current byte and the last one of the piece are lost.
-            self.weirds.push(LineWeird::TooLong);
+            self.notes.push(Note::TooLong);
             self.partial.pop();
             self.last = 0;
             return true;
         }
+        let byte = if self.is_binary && byte != IAC { byte & 0x7f } else { byte };
         let after_cr = self.last == b'\r';
         if after_cr && byte != b'\n' && byte != 0 && byte != IAC {
-            self.weird_once(LineWeird::LoneCr);
+            self.note_once(Note::LoneCr);
         }
         match byte {
             b'\n' if after_cr => {
@@ -134,7 +148,7 @@ impl Terminal {
             0 if after_cr => {}
             0 if !self.nul_dropped => {
                 self.nul_dropped = true;
-                self.weirds.push(LineWeird::Nul);
+                self.notes.push(Note::Nul);
             }
             IAC => {
                 self.option = Some(OptionState::Iac);
@@ -154,26 +168,50 @@ impl Terminal {
                 self.last = IAC;
                 None
             }
-            (OptionState::Iac, SUBOPTION) => Some(OptionState::Suboption { iac: false }),
-            (OptionState::Iac, 251..=254) => Some(OptionState::Argument),
-            (OptionState::Iac | OptionState::Argument, _) => None,
-            (OptionState::Suboption { iac: true }, SUBOPTION_END) => None,
-            (OptionState::Suboption { iac: true }, IAC) => {
+            (OptionState::Iac, SUBOPTION) => {
+                self.suboption.clear();
                 Some(OptionState::Suboption { iac: false })
             }
-            // The byte that should have ended the subnegotiation starts the next option.
+            (OptionState::Iac, 251..=254) => Some(OptionState::Argument(byte)),
+            (OptionState::Iac, _) => None,
+            (OptionState::Argument(command), option) => {
+                self.notes.push(Note::Option(command, option));
+                None
+            }
+            (OptionState::Suboption { iac: true }, IAC) => self.suboption_byte(IAC),
             (OptionState::Suboption { iac: true }, byte) => {
-                self.option_byte(OptionState::Iac, byte)
+                if byte != SUBOPTION_END {
+                    self.notes.push(Note::BadEnd);
+                }
+                if let Some((option, data)) = self.suboption.split_first() {
+                    self.notes.push(Note::Suboption(*option, data.to_vec()));
+                }
+                self.suboption = Vec::new();
+                // The byte that should have ended the subnegotiation starts the next option.
+                if byte == SUBOPTION_END { None } else { self.option_byte(OptionState::Iac, byte) }
             }
-            (OptionState::Suboption { iac: false }, byte) => {
-                Some(OptionState::Suboption { iac: byte == IAC })
+            (OptionState::Suboption { iac: false }, IAC) => {
+                Some(OptionState::Suboption { iac: true })
             }
+            (OptionState::Suboption { iac: false }, byte) => self.suboption_byte(byte),
         }
     }
 
-    fn weird_once(&mut self, weird: LineWeird) {
-        if !self.weirds.contains(&weird) {
-            self.weirds.push(weird);
+    fn suboption_byte(&mut self, byte: u8) -> Option<OptionState> {
+        if self.suboption.len() >= MAX_LINE {
+            self.suboption = Vec::new();
+            self.partial.clear();
+            self.last = 0;
+            self.notes.push(Note::LongOption);
+            return None;
+        }
+        self.suboption.push(byte);
+        Some(OptionState::Suboption { iac: false })
+    }
+
+    fn note_once(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
         }
     }
 }
@@ -199,9 +237,9 @@ mod tests {
     fn line_ends() {
         let mut t = Terminal::default();
         assert_eq!(lines(&mut t, &[b"a\r\nb\nc\r", b"\n\n"]), [&b"a"[..], b"b", b"c", b""]);
-        assert!(t.take_weirds().is_empty());
+        assert!(t.take_notes().is_empty());
         assert_eq!(lines(&mut t, &[b"a\rb\r\n"]), [b"a\rb"]);
-        assert_eq!(t.take_weirds(), [LineWeird::LoneCr]);
+        assert_eq!(t.take_notes(), [Note::LoneCr]);
     }
 
     #[test]
@@ -209,24 +247,32 @@ mod tests {
         let mut t = Terminal::default();
         let text = b"\xff\xfd\x06A\xff\xf4\xff\xf2B\xff\xffC\xff\xfa\x01x\ny\xff\xf0D\r\n";
         assert_eq!(lines(&mut t, &[text]), [b"AB\xffCD"]);
+        let options = [Note::Option(253, 6), Note::Suboption(1, b"x\ny".to_vec())];
+        assert_eq!(t.take_notes(), options);
+        assert_eq!(lines(&mut t, &[b"\xff\xfa\x18\x01\xff", b"\xff\xff\xfd\x01a\n"]), [b"a"]);
+        let suboption = Note::Suboption(24, b"\x01\xff".to_vec());
+        assert_eq!(t.take_notes(), [Note::BadEnd, suboption, Note::Option(253, 1)]);
+        t.is_binary = true;
+        assert_eq!(lines(&mut t, &[b"\xe1\xff\xfb\x00\n"]), [b"a"]);
+        assert_eq!(t.take_notes(), [Note::Option(251, 0)]);
     }
 
     #[test]
     fn the_first_nul_is_dropped() {
         let mut t = Terminal::default();
         assert_eq!(lines(&mut t, &[b"a\0b\0\r\0c\n"]), [b"ab\0\rc"]);
-        assert_eq!(t.take_weirds(), [LineWeird::Nul]);
+        assert_eq!(t.take_notes(), [Note::Nul]);
     }
 
     #[test]
-    fn weirds_come_before_their_line() {
+    fn notes_come_before_their_line() {
         let mut lines = Vec::new();
-        Terminal::default().push(b"a\r\nb\0\nc\n", |weirds, line| {
-            lines.push((std::mem::take(weirds), line.to_vec()));
+        Terminal::default().push(b"a\r\nb\0\nc\n", |notes, line| {
+            lines.push((std::mem::take(notes), line.to_vec()));
             true
         });
         let line = |text: &[u8]| text.to_vec();
-        let nul = vec![LineWeird::Nul];
+        let nul = vec![Note::Nul];
         assert_eq!(lines, [(vec![], line(b"a")), (nul, line(b"b")), (vec![], line(b"c"))]);
     }
 

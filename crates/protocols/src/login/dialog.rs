@@ -42,7 +42,7 @@ enum State {
 
 /// The dialog of one connection.
 #[derive(Debug)]
-pub(super) struct Dialog {
+pub(crate) struct Dialog {
     /// Source of weirds.
     source: &'static str,
     state: State,

@@ -23,6 +23,8 @@ pub use telnet::Telnet;
 pub use terminal::Item;
 pub use terminal::items;
 
+pub(crate) use options::Options;
+
 use crate::Tag;
 use crate::descriptor::Descriptor;
 use crate::descriptor::Entry;

@@ -10,7 +10,6 @@ use super::events::AuthenticationAccepted;
 use super::events::AuthenticationRejected;
 use super::events::BadOption;
 use super::events::InconsistentOption;
-use super::terminal::Terminal;
 use crate::Context;
 
 const BINARY: u8 = 0;
@@ -22,9 +21,9 @@ const ENVIRONMENT: u8 = 39;
 /// The options, by index in [`Options::all`].
 const ALL: [u8; 5] = [BINARY, TERMINAL, AUTHENTICATION, ENCRYPTION, ENVIRONMENT];
 
-/// State of all options, by side.
+/// State of all options, by side. Telnet and the control connection of FTP negotiate them.
 #[derive(Debug, Default)]
-pub(super) struct Options {
+pub(crate) struct Options {
     all: [[Negotiation; ALL.len()]; 2],
     ends: [End; 2],
 }
@@ -56,14 +55,13 @@ impl Options {
         self.ends[from.index()].encrypts
     }
 
+    /// Whether binary transmission of a side is active.
+    pub(crate) fn is_binary(&self, from: Dir) -> bool {
+        self.all[from.index()][0].is_active
+    }
+
     /// Processes WILL, WON'T, DO or DON'T.
-    pub(super) fn option(
-        &mut self,
-        cx: &mut Context<'_>,
-        terminals: &mut [Terminal; 2],
-        from: Dir,
-        (command, option): (u8, u8),
-    ) {
+    pub(crate) fn option(&mut self, cx: &mut Context<'_>, from: Dir, (command, option): (u8, u8)) {
         let Some(at) = ALL.iter().position(|known| *known == option) else { return };
         let (mine, other) = (from.index(), from.other().index());
         let (own, mut peer) = (self.all[mine][at], self.all[other][at]);
@@ -96,27 +94,28 @@ impl Options {
         };
         self.all[other][at] = peer;
         self.all[mine][at].is_active = own_active;
-        if option == BINARY {
-            // Repeated negotiation of this option is common and not inconsistent.
-            terminals[mine].is_binary = own_active;
-            terminals[other].is_binary = peer.is_active;
-        } else if !is_consistent {
+        // Repeated negotiation of binary transmission is common and not inconsistent.
+        if !is_consistent && option != BINARY {
             cx.raise(|c| InconsistentOption { c });
         }
     }
 
-    /// Processes a suboption of a side.
-    pub(super) fn suboption(
+    /// Processes a suboption of a side; `dialog` receives terminal types and environment variables.
+    pub(crate) fn suboption(
         &mut self,
         cx: &mut Context<'_>,
-        dialog: &mut Dialog,
+        dialog: Option<&mut Dialog>,
         from: Dir,
         (option, data): (u8, &[u8]),
     ) {
         match option {
             TERMINAL => match data {
                 [1, ..] => {}
-                [0, name @ ..] => dialog.terminal(cx, name),
+                [0, name @ ..] => {
+                    if let Some(dialog) = dialog {
+                        dialog.terminal(cx, name);
+                    }
+                }
                 _ => cx.raise(|c| BadOption { c }),
             },
             AUTHENTICATION => self.authentication(cx, from, data),
@@ -174,7 +173,7 @@ impl Options {
     }
 }
 
-fn environment(cx: &mut Context<'_>, dialog: &mut Dialog, from: Dir, data: &[u8]) {
+fn environment(cx: &mut Context<'_>, mut dialog: Option<&mut Dialog>, from: Dir, data: &[u8]) {
     let mut rest = match data {
         [1, ..] => return,
         [0 | 2, rest @ ..] => rest,
@@ -182,7 +181,11 @@ fn environment(cx: &mut Context<'_>, dialog: &mut Dialog, from: Dir, data: &[u8]
     };
     while !rest.is_empty() {
         match (environment_text(&mut rest), environment_text(&mut rest)) {
-            (Some((0 | 3, name)), Some((1, value))) => dialog.variable(cx, from, &name, &value),
+            (Some((0 | 3, name)), Some((1, value))) => {
+                if let Some(dialog) = &mut dialog {
+                    dialog.variable(cx, from, &name, &value);
+                }
+            }
             _ => return cx.raise(|c| BadOption { c }),
         }
     }

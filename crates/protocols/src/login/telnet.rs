@@ -42,9 +42,14 @@ impl Telnet {
             Item::LongOption => limit("nvt_option_size_exceeded"),
             Item::Line(line) => dialog.line(cx, from, line),
             Item::Option(command, option) => {
-                options.option(cx, terminals, from, (*command, *option));
+                options.option(cx, from, (*command, *option));
+                for side in [Dir::Orig, Dir::Resp] {
+                    terminals[side.index()].is_binary = options.is_binary(side);
+                }
             }
-            Item::Suboption(option, data) => options.suboption(cx, dialog, from, (*option, data)),
+            Item::Suboption(option, data) => {
+                options.suboption(cx, Some(dialog), from, (*option, data));
+            }
             Item::BadEnd => cx.raise(|c| BadOptionTermination { c }),
         }
     }

@@ -47,6 +47,7 @@ pub use teredo::Authentication;
 pub use teredo::Origin;
 pub use teredo::Teredo;
 pub use teredo::looks_like_teredo;
+pub use teredo::may_be_teredo;
 pub use teredo::teredo;
 pub use teredo::teredo_with;
 pub use vxlan::Vxlan;

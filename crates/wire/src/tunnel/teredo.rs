@@ -151,14 +151,20 @@ fn read_authentication(data: &[u8]) -> Option<(Authentication<'_>, &[u8])> {
     Some((Authentication { id, value, nonce, confirmation: tail[8] }, rest))
 }
 
+/// Whether a UDP payload may be valid for [`teredo`]: it begins with IPv6 or with a Teredo header. A quick check.
+#[inline]
+pub fn may_be_teredo(data: &[u8]) -> bool {
+    data.len() >= IPV6_LEN && matches!(data, [0x60..0x70, ..] | [0, 0 | 1, ..])
+}
+
 /// Whether a UDP payload on any port looks like Teredo: IPv6 between Teredo addresses, or Teredo
 /// headers followed by IPv6.
 pub fn looks_like_teredo(data: &[u8]) -> bool {
-    let Some((&first, &second)) = data.first().zip(data.get(1)) else { return false };
-    let ipv6 = first >> 4 == 6;
-    if data.len() < IPV6_LEN || !(ipv6 || (first == 0 && second <= 1)) {
+    if !may_be_teredo(data) {
         return false;
     }
+    let (first, second) = (bytes::u8_at(data, 0), bytes::u8_at(data, 1));
+    let ipv6 = first >> 4 == 6;
     if ipv6 && [8, 24].iter().any(|at| bytes::array_at(data, *at) == Some(PREFIX)) {
         return true;
     }

@@ -207,3 +207,17 @@ proptest! {
         prop_assert!(rows.len() <= 70);
     }
 }
+
+#[test]
+fn telnet_options_of_a_control_connection_are_reported() {
+    let mut h = Harness::new(Proto::Tcp, 21);
+    h.listen("authentication_");
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Resp, b"\xff\xfa\x25\x02\x02\xff\xf0");
+    a.stream(&mut h.cx(), Dir::Orig, b"\xff\xfa\x25\x03ann\xff\xf0");
+    a.stream(&mut h.cx(), Dir::Resp, b"\xff\xfa\x25\x02\x01\xff\xf0");
+    assert_eq!(h.events(), ["authentication_accepted ", "authentication_rejected "]);
+    h.listen("bad_option");
+    a.stream(&mut h.cx(), Dir::Resp, b"\xff\xfa\x25\x09\xff\xfb\x01");
+    assert_eq!(h.events(), ["bad_option_termination ", "bad_option "]);
+}
