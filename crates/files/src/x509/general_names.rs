@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::constraints::address;
-use super::text::{long_name, lossy, or_empty, short_name};
+use super::name::Name;
+use super::text::{long_name, lossy, or_empty};
 use super::universal;
 use crate::der::{Class, DerError, Element, Reader, Result, tag};
 use crate::oid;
@@ -27,10 +28,11 @@ impl Printer {
     }
 
     fn directory(self, name: &Element<'_>) -> Result<String> {
-        match self {
-            Self::Values => slashes(name),
-            Self::Lines => commas(name),
-        }
+        let name = Name::from_element(&universal(*name, tag::SEQUENCE)?)?;
+        Ok(match self {
+            Self::Values => name.slashed(),
+            Self::Lines => name.plain_line(),
+        })
     }
 }
 
@@ -85,42 +87,6 @@ fn other_name(name: &Element<'_>, printer: Printer) -> Result<String> {
     };
     let colon = if printer == Printer::Values { "::" } else { ":" };
     Ok(format!("othername: {kind}{colon}{text}"))
-}
-
-/// A directory name as `/C=US/O=…`.
-fn slashes(name: &Element<'_>) -> Result<String> {
-    let mut text = String::new();
-    for (identifier, value) in attributes(name)? {
-        let short = short_name(identifier);
-        let _ = write!(text, "/{short}={value}");
-    }
-    Ok(text)
-}
-
-/// A directory name as `C = US, O = …`.
-fn commas(name: &Element<'_>) -> Result<String> {
-    let one = |(identifier, value): (&[u8], String)| {
-        let short = short_name(identifier);
-        let needs_quotes = value.contains([',', '+', '"', '\\', '<', '>', ';']);
-        let quote = if needs_quotes { "\"" } else { "" };
-        format!("{short} = {quote}{value}{quote}")
-    };
-    Ok(attributes(name)?.into_iter().map(one).collect::<Vec<_>>().join(", "))
-}
-
-/// Identifiers and texts of the attributes of a directory name.
-fn attributes<'a>(name: &Element<'a>) -> Result<Vec<(&'a [u8], String)>> {
-    let mut all = Vec::new();
-    let mut sets = universal(*name, tag::SEQUENCE)?.items();
-    while !sets.is_empty() {
-        let mut set = sets.universal(tag::SET)?.items();
-        while !set.is_empty() {
-            let mut pair = set.sequence()?;
-            let identifier = pair.universal(tag::OID)?.oid()?;
-            all.push((identifier, lossy(&pair.element()?.octets()?)));
-        }
-    }
-    Ok(all)
 }
 
 /// Authority or subject information access (RFC 5280 section 4.2.2).

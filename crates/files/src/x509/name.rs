@@ -1,6 +1,7 @@
 //! Distinguished names: RDNs of attributes, and their one-line form (RFC 2253).
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use crate::der::{Class, DerError, Element, Reader, Result, push_header, push_hex, tag};
 use crate::oid;
@@ -10,6 +11,9 @@ const MAX_NAME: usize = 1024 * 1024;
 
 /// Maximum length of the one-line form in bytes.
 const MAX_LINE: usize = 2047;
+
+/// Maximum length of the form with slashes in bytes.
+const MAX_SLASHED: usize = 255;
 
 /// Maximum length of a dotted identifier in the one-line form, in bytes.
 const MAX_DOTTED: usize = 79;
@@ -114,19 +118,41 @@ impl<'a> Name<'a> {
                 Some(_) => line.push_str(", "),
             }
             last = Some(attribute.rdn);
-            if let Some(names) = oid::names(attribute.oid) {
-                line.push_str(names.short);
-                line.push_str(" = ");
-                attribute.push_quoted(&mut line);
-            } else {
-                let dotted = oid::dotted(attribute.oid);
-                line.push_str(&dotted[..dotted.len().min(MAX_DOTTED)]);
-                line.push_str(" = ");
-                attribute.push_hex(&mut line);
-            }
+            attribute.push_type(&mut line);
+            line.push_str(" = ");
+            attribute.push_quoted(&mut line);
         }
         let end = line.floor_char_boundary(MAX_LINE);
         line.truncate(end);
+        line
+    }
+
+    /// The name as OpenSSL's `X509_NAME_oneline` prints it, such as `/C=US/O=a\/b`: octets that are not printable ASCII
+    /// as `\xC3`, and separators within values after a backslash. Ends before an attribute that exceeds
+    /// [`MAX_SLASHED`].
+    pub(crate) fn slashed(&self) -> String {
+        let mut line = String::new();
+        let mut last = None;
+        for attribute in &self.attributes {
+            let begin = line.len();
+            line.push(if last == Some(attribute.rdn) { '+' } else { '/' });
+            last = Some(attribute.rdn);
+            attribute.push_type(&mut line);
+            line.push('=');
+            for &byte in &*attribute.value {
+                match byte {
+                    b'/' | b'+' => line.extend(['\\', char::from(byte)]),
+                    b' '..=b'~' => line.push(char::from(byte)),
+                    _ => {
+                        let _ = write!(line, "\\x{byte:02X}");
+                    }
+                }
+            }
+            if line.len() > MAX_SLASHED {
+                line.truncate(begin);
+                break;
+            }
+        }
         line
     }
 
@@ -190,6 +216,17 @@ fn units(value: &[u8], width: usize) -> impl Iterator<Item = Option<char>> {
 }
 
 impl Attribute<'_> {
+    /// Appends the short name of the type, or its dotted arcs if it has none.
+    fn push_type(&self, line: &mut String) {
+        match oid::names(self.oid) {
+            Some(names) => line.push_str(names.short),
+            None => {
+                let dotted = oid::dotted(self.oid);
+                line.push_str(&dotted[..dotted.len().min(MAX_DOTTED)]);
+            }
+        }
+    }
+
     /// Appends the value as text, or as hexadecimal digits of its encoding if it is not text.
     fn push_value(&self, line: &mut String) {
         let Some(utf8) = self.utf8() else { return self.push_hex(line) };
@@ -295,6 +332,28 @@ mod tests {
     fn line_of(oid: &[u8], tag: u8, value: &[u8]) -> Result<String> {
         let der = name_of(oid, tag, value);
         Name::read(&mut Reader::new(&der)).map(|name| name.line())
+    }
+
+    /// The names as OpenSSL 3.0 prints them.
+    #[test]
+    fn forms_of_general_names() {
+        // Two attributes in the first RDN, a type without a name, octets that are not ASCII.
+        let der = b"\x30\x46\x31\x1a\x30\x0a\x06\x03\x55\x04\x0b\x0c\x03d,e\x30\x0c\x06\x03\x55\x04\x0a\x0c\x05a/b+c\
+            \x31\x0b\x30\x09\x06\x02\x53\x04\x0c\x03q r\x31\x0f\x30\x0d\x06\x03\x55\x04\x03\x0c\x06\xc3\x83\xc2\xbc x\
+            \x31\x0a\x30\x08\x06\x03\x55\x04\x05\x13\x011";
+        let name = Name::read(&mut Reader::new(der)).unwrap();
+        let slashed = r"/OU=d,e+O=a\/b\+c/2.3.4=q r/CN=\xC3\x83\xC2\xBC x/serialNumber=1";
+        assert_eq!(name.slashed(), slashed.replace(r"\\", r"\"));
+        let quoted =
+            r#"OU = "d,e" + O = "a/b+c", 2.3.4 = q r, CN = \C3\83\C2\BC x, serialNumber = 1"#;
+        assert_eq!(name.plain_line(), quoted);
+        // An attribute that exceeds the limit ends the form with slashes.
+        let long = name_of(&COMMON_NAME, 0x0c, &[b'x'; 251]);
+        let name = Name::read(&mut Reader::new(&long)).unwrap();
+        assert_eq!(name.slashed().len(), 255);
+        let long = name_of(&COMMON_NAME, 0x0c, &[b'x'; 252]);
+        let name = Name::read(&mut Reader::new(&long)).unwrap();
+        assert_eq!(name.slashed(), "");
     }
 
     #[test]

@@ -324,10 +324,6 @@ pub(super) fn lossy(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-pub(super) fn short_name(identifier: &[u8]) -> String {
-    oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.short.to_owned())
-}
-
 pub(super) fn long_name(identifier: &[u8]) -> String {
     oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.long.to_owned())
 }
