@@ -330,7 +330,7 @@ impl File {
         self.dormant = false;
         self.timed_out = false;
         (self.stopped, self.stops) = (false, false);
-        self.started = now;
+        (self.started, self.last) = (now, now);
         (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
         self.shown = 0;
         (self.reorders, self.next, self.taken) = (false, 0, 0);

@@ -195,6 +195,8 @@ fn an_idle_file_ends_and_more_data_restarts_it() {
     assert!(w.rows().is_empty());
     w.expire(241, 241);
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
+    assert!(w.files.resume(Time::from_secs(300), f));
+    assert_eq!(w.files.get(f).unwrap().state().last_active, Time::from_secs(300));
     w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
     // The file may time out again.
     w.expire(419, 419);
