@@ -169,8 +169,8 @@ impl BodyFile {
             self.report_type(s, mime_type);
             return false;
         }
-        if s.cx.env.files.is_over(self.id) {
-            // The file was complete: more data would be another file, whose handle is requested.
+        if s.cx.env.files.is_complete(self.id) {
+            // More data would be another file, whose handle is requested.
             *fuid = None;
             let from = s.from;
             s.cx.raise_handle_without_file(Tag::Http, from);

@@ -86,6 +86,25 @@ fn a_file_that_continues_after_its_timeout_is_new_again() {
 }
 
 #[test]
+fn the_end_of_a_message_requests_a_handle_unless_its_file_timed_out() {
+    for (length, wait, handles) in [(3, 1, 1), (3, 200, 1), (9, 1, 0), (9, 200, 0)] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        h.listen("get_file_handle");
+        let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nabc");
+        a.stream(&mut h.cx(), Dir::Resp, reply.as_bytes());
+        let first = h.events().len();
+        h.now = h.now + Interval::from_secs(wait);
+        h.env.expire(h.now, h.now);
+        a.finish(&mut h.cx());
+        let response = |e: &&String| e.ends_with(r#""is_orig":false"#);
+        let last = h.events().iter().filter(response).count();
+        assert_eq!(first + last, 1 + handles, "{length} {wait}");
+    }
+}
+
+#[test]
 fn a_response_shorter_than_the_data_so_far_is_another_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
