@@ -163,9 +163,10 @@ pub struct Events {
     /// Packed arguments.
     bytes: Vec<u8>,
     conns: Vec<ConnState>,
+    /// Indices of connections by uid if there are more than [`MAX_SEARCHED`]; otherwise empty.
+    conn_index: UidMap<u32>,
     /// Empty vectors for histories and services, for reuse.
     spare: Vec<(Vec<u8>, Vec<&'static str>)>,
-    conn_index: UidMap<u32>,
     files: Vec<FileState>,
     file_index: UidMap<u32>,
     now: Time,
@@ -200,6 +201,9 @@ pub struct Events {
 
 /// Maximum number of vectors kept for reuse.
 const MAX_SPARE: usize = 64;
+
+/// Number of connections up to which one is found by a linear search: nearly all packets have events of one or two.
+const MAX_SEARCHED: usize = 8;
 
 /// Number of queued events above which they are delivered before the next timer, as when many timers are due at one
 /// packet.
@@ -582,7 +586,7 @@ impl Events {
         let state = self.with_packet_state(state);
         if let Some(recorder) = &mut self.recorder {
             recorder.end(state);
-        } else if let Some(index) = self.conn_index.get(&state.uid).copied() {
+        } else if let Some(index) = self.conn_index(state.uid) {
             // A frame may contain several packets of the connection.
             self.ends.retain(|(known, _)| *known != index);
             self.ends.push((index, state));
@@ -607,16 +611,36 @@ impl Events {
         if let Some(recorder) = &mut self.recorder {
             return recorder.connection(state, unless_known);
         }
-        let next = self.conns.len() as u32;
-        let index = *self.conn_index.entry(state.uid).or_insert(next);
+        let index = self.conn_index(state.uid).unwrap_or(self.conns.len() as u32);
         match self.conns.get_mut(index as usize) {
             Some(known) => {
-                let old = std::mem::replace(known, state);
-                recycle(&mut self.spare, old);
+                recycle(&mut self.spare, known);
+                *known = state;
             }
-            None => self.conns.push(state),
+            None => self.push_connection(state),
         }
         Connection(index)
+    }
+
+    fn push_connection(&mut self, state: ConnState) {
+        let (uid, index) = (state.uid, self.conns.len());
+        self.conns.push(state);
+        if index > MAX_SEARCHED {
+            self.conn_index.insert(uid, index as u32);
+        } else if index == MAX_SEARCHED {
+            let all = self.conns.iter().zip(0..);
+            self.conn_index.extend(all.map(|(state, index)| (state.uid, index)));
+        }
+    }
+
+    /// The index of a connection in `conns`.
+    #[inline]
+    fn conn_index(&self, uid: Uid) -> Option<u32> {
+        if self.conns.len() <= MAX_SEARCHED {
+            let found = self.conns.iter().position(|state| state.uid == uid);
+            return found.map(|index| index as u32);
+        }
+        self.conn_index.get(&uid).copied()
     }
 
     /// Empty vectors for a history and services, which may have capacity.
@@ -651,7 +675,7 @@ impl Events {
 
     /// The connection, if a queued event mentions it.
     pub fn known_connection(&self, uid: Uid) -> Option<Connection> {
-        self.conn_index.get(&uid).copied().map(Connection)
+        self.conn_index(uid).map(Connection)
     }
 
     /// Adds a file for an event, or updates its state, also for queued events.
@@ -756,10 +780,13 @@ impl Events {
         self.delivered += self.queue.len() as u64;
         self.queue.clear();
         self.bytes.clear();
-        for state in self.conns.drain(..) {
+        for state in &mut self.conns {
             recycle(&mut self.spare, state);
         }
-        self.conn_index.clear();
+        if self.conns.len() > MAX_SEARCHED {
+            self.conn_index.clear();
+        }
+        self.conns.clear();
         self.files.clear();
         self.file_index.clear();
         self.awaits_end = false;
@@ -768,9 +795,10 @@ impl Events {
 }
 
 /// Keeps the vectors of a state for reuse.
-fn recycle(spare: &mut Vec<(Vec<u8>, Vec<&'static str>)>, state: ConnState) {
-    let ConnState { mut history, mut services, .. } = state;
+fn recycle(spare: &mut Vec<(Vec<u8>, Vec<&'static str>)>, state: &mut ConnState) {
     if spare.len() < MAX_SPARE {
+        let mut history = std::mem::take(&mut state.history);
+        let mut services = std::mem::take(&mut state.services);
         history.clear();
         services.clear();
         spare.push((history, services));
@@ -964,6 +992,37 @@ mod tests {
             One::DECL.to_string(),
             "one(c: connection, text: string, pairs: vector of Test::Pair)"
         );
+    }
+
+    /// Also beyond the number of connections that are searched linearly, and again in the next packet.
+    #[test]
+    fn each_connection_of_a_packet_is_found_again() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let interest = Interest::of(EVENTS.iter().copied(), |_| true);
+        let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
+        for (packet, count) in [(1, 1), (2, 8), (3, 9), (4, 10), (5, 1_000), (6, 3), (7, 9)] {
+            let uid = |number| UidSource::new(1).connection(packet, number);
+            let of = |number, size| ConnState { uid: uid(number), ..state(u64::from(size)) };
+            for number in 0..count {
+                assert_eq!(events.known_connection(uid(number)), None);
+                events.connection(of(number, 1));
+                // An update of this connection and of the first one.
+                for number in [number, 0] {
+                    let c = events.connection(of(number, 2 + number));
+                    assert_eq!(c.0, number);
+                }
+            }
+            for number in 0..count {
+                let c = events.known_connection(uid(number)).unwrap();
+                events.raise(&One { c, text: b"", pairs: Vec::new() });
+            }
+            events.drain();
+            let lines = std::mem::take(&mut *lines.lock().unwrap());
+            assert_eq!(lines.len(), count as usize);
+            for (line, size) in lines.iter().zip(2..) {
+                assert!(line.contains(&format!(r#""size":{size},"#)), "{line}");
+            }
+        }
     }
 
     #[test]

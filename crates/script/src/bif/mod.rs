@@ -318,8 +318,13 @@ pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
     // Packets without events are not polled, but count as polls.
     let log = &mut vm.m.state.log;
     log.polls = (log.polls + 1).max(vm.m.state.traffic.number);
-    stores::commit(vm, false);
+    if vm.m.state.stores.are_open() {
+        stores::commit(vm, false);
+    }
     log::poll_rotations(vm)?;
+    if !vm.m.state.inputs.is_read() {
+        return Ok(false);
+    }
     input::poll(vm)
 }
 
