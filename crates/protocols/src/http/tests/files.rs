@@ -74,7 +74,7 @@ fn a_file_that_continues_after_its_timeout_is_new_again() {
     let mut names: Vec<Vec<String>> = Vec::new();
     for piece in [&b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"[..], b"def", b"ghi"] {
         a.stream(&mut h.cx(), Dir::Resp, piece);
-        h.now = h.now + Interval::from_secs(200);
+        h.now += Interval::from_secs(200);
         h.env.expire(h.now, h.now);
         names.push(h.events().iter().map(|e| e.split(' ').next().unwrap().to_owned()).collect());
     }
@@ -95,7 +95,7 @@ fn the_end_of_a_message_requests_a_handle_unless_its_file_timed_out() {
         let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nabc");
         a.stream(&mut h.cx(), Dir::Resp, reply.as_bytes());
         let first = h.events().len();
-        h.now = h.now + Interval::from_secs(wait);
+        h.now += Interval::from_secs(wait);
         h.env.expire(h.now, h.now);
         a.finish(&mut h.cx());
         let response = |e: &&String| e.ends_with(r#""is_orig":false"#);
