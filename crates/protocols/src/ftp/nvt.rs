@@ -23,6 +23,7 @@ pub(super) struct Terminal {
     /// Bytes of an incomplete suboption.
     suboption: Vec<u8>,
     nul_dropped: bool,
+    lone_cr_noted: bool,
     /// Notes since the last call of [`take_notes`](Self::take_notes).
     notes: Vec<Note>,
     /// Whether binary transmission is active. As in Zeek, the highest bit of each byte is then cleared.
@@ -43,7 +44,7 @@ enum OptionState {
 /// What a stream contains besides lines: Telnet options and weirds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Note {
-    /// A CR that is not followed by LF or NUL.
+    /// The first CR that is not followed by LF or NUL.
     LoneCr,
     /// The first NUL.
     Nul,
@@ -133,7 +134,9 @@ impl Terminal {
         let byte = if self.is_binary && byte != IAC { byte & 0x7f } else { byte };
         let after_cr = self.last == b'\r';
         if after_cr && byte != b'\n' && byte != 0 && byte != IAC {
-            self.note_once(Note::LoneCr);
+            if !std::mem::replace(&mut self.lone_cr_noted, true) {
+                self.notes.push(Note::LoneCr);
+            }
         }
         match byte {
             b'\n' if after_cr => {
@@ -208,12 +211,6 @@ impl Terminal {
         self.suboption.push(byte);
         Some(OptionState::Suboption { iac: false })
     }
-
-    fn note_once(&mut self, note: Note) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -255,6 +252,15 @@ mod tests {
         t.is_binary = true;
         assert_eq!(lines(&mut t, &[b"\xe1\xff\xfb\x00\n"]), [b"a"]);
         assert_eq!(t.take_notes(), [Note::Option(251, 0)]);
+    }
+
+    #[test]
+    fn a_suboption_that_is_too_long_is_discarded() {
+        let mut t = Terminal::default();
+        let long = [&b"a\xff\xfa"[..], &vec![1; MAX_LINE + 1], b"b\n"].concat();
+        assert_eq!(lines(&mut t, &[&long]), [b"b"]);
+        assert_eq!(t.take_notes(), [Note::LongOption]);
+        assert_eq!(t.suboption.capacity(), 0);
     }
 
     #[test]
