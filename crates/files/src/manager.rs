@@ -235,6 +235,8 @@ pub struct Files {
     free: Vec<u32>,
     /// Due time, tie-breaker, number and index of a file.
     timers: BinaryHeap<Reverse<(Time, u64, u64, u32)>>,
+    /// Whether any file has timed out: few analyses have such files.
+    any_timed_out: bool,
     created: u64,
     /// Numbers and indices of files in the order of their start, including those that have ended;
     /// recorded once the limit is near.
@@ -270,6 +272,7 @@ impl Files {
             files: Vec::new(),
             free: Vec::new(),
             timers: BinaryHeap::new(),
+            any_timed_out: false,
             created: 0,
             oldest: VecDeque::new(),
             pairs: None,
@@ -711,9 +714,15 @@ impl Files {
         }
     }
 
+    /// Whether a file timed out, so that more data [restarts](Self::resume) it.
+    #[inline]
+    pub fn is_timed_out(&self, id: FileId) -> bool {
+        self.any_timed_out && self.get(id).is_some_and(File::is_timed_out)
+    }
+
     /// Restarts a file that timed out and gets more data. Returns whether it did: the events of a
     /// [new file](Self::raise_new) follow.
-    #[inline]
+    #[cold]
     pub fn resume(&mut self, now: Time, id: FileId) -> bool {
         let Some(file) = numbered(&mut self.files, id).filter(|file| file.is_timed_out()) else {
             return false;
@@ -728,9 +737,10 @@ impl Files {
     /// timed out.
     #[inline]
     fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {
-        self.resume(now, id);
-        let file = self.files.get_mut(id.index as usize)?.as_mut();
-        let file = file.filter(|f| f.number == id.number)?;
+        if self.is_timed_out(id) {
+            self.resume(now, id);
+        }
+        let file = numbered(&mut self.files, id)?;
         if file.stopped {
             return None;
         }
@@ -968,6 +978,7 @@ impl Files {
         if let Some(file) = numbered(&mut self.files, id) {
             file.finish(logs, now, &mut self.faults, &mut self.options);
             file.dormant = true;
+            self.any_timed_out = true;
         }
     }
 

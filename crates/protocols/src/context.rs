@@ -565,11 +565,17 @@ impl Context<'_> {
     /// Restarts a file that timed out: called before more of it is delivered.
     #[inline]
     pub(crate) fn resume_file(&mut self, file: FileId) {
-        if self.env.files.resume(self.now, file) {
-            // Queued events of its end show the file as it was.
-            self.env.logs.events.drain();
-            self.raise_file(file);
+        if self.env.files.is_timed_out(file) {
+            self.resume_timed_out(file);
         }
+    }
+
+    #[cold]
+    fn resume_timed_out(&mut self, file: FileId) {
+        self.env.files.resume(self.now, file);
+        // Queued events of its end show the file as it was.
+        self.env.logs.events.drain();
+        self.raise_file(file);
     }
 
     /// Delivers more bytes of a file, in order.

@@ -151,10 +151,18 @@ fn read_authentication(data: &[u8]) -> Option<(Authentication<'_>, &[u8])> {
     Some((Authentication { id, value, nonce, confirmation: tail[8] }, rest))
 }
 
-/// Whether a UDP payload may be valid for [`teredo`]: it begins with IPv6 or with a Teredo header. A quick check.
+/// Whether a UDP payload may be valid for [`teredo`], on any port: it is IPv6 between Teredo addresses, or begins with a
+/// Teredo header. A quick check. IPv6 without Teredo addresses is excluded, because short DNS messages look like it.
 #[inline]
 pub fn may_be_teredo(data: &[u8]) -> bool {
-    data.len() >= IPV6_LEN && matches!(data, [0x60..0x70, ..] | [0, 0 | 1, ..])
+    if data.len() < IPV6_LEN {
+        return false;
+    }
+    match data {
+        [0x60..0x70, ..] => [8, 24].iter().any(|at| bytes::array_at(data, *at) == Some(PREFIX)),
+        [0, 0 | 1, ..] => true,
+        _ => false,
+    }
 }
 
 /// Whether a UDP payload on any port looks like Teredo: IPv6 between Teredo addresses, or Teredo
@@ -163,13 +171,11 @@ pub fn looks_like_teredo(data: &[u8]) -> bool {
     if !may_be_teredo(data) {
         return false;
     }
-    let (first, second) = (bytes::u8_at(data, 0), bytes::u8_at(data, 1));
-    let ipv6 = first >> 4 == 6;
-    if ipv6 && [8, 24].iter().any(|at| bytes::array_at(data, *at) == Some(PREFIX)) {
-        return true;
-    }
+    let mut tag = match (bytes::u8_at(data, 0), bytes::u8_at(data, 1)) {
+        (0, second) => u16::from(second),
+        _ => return true,
+    };
     let mut rest = data;
-    let mut tag = u16::from(second);
     if tag == 1 {
         let ids = usize::from(bytes::u8_at(data, 2)) + usize::from(bytes::u8_at(data, 3));
         rest = bytes::from(data, AUTH_HEAD_LEN + AUTH_TAIL_LEN + ids);
