@@ -133,10 +133,9 @@ impl Terminal {
         }
         let byte = if self.is_binary && byte != IAC { byte & 0x7f } else { byte };
         let after_cr = self.last == b'\r';
-        if after_cr && byte != b'\n' && byte != 0 && byte != IAC {
-            if !std::mem::replace(&mut self.lone_cr_noted, true) {
-                self.notes.push(Note::LoneCr);
-            }
+        let is_lone_cr = after_cr && byte != b'\n' && byte != 0 && byte != IAC;
+        if is_lone_cr && !std::mem::replace(&mut self.lone_cr_noted, true) {
+            self.notes.push(Note::LoneCr);
         }
         match byte {
             b'\n' if after_cr => {
