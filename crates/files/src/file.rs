@@ -958,8 +958,8 @@ impl File {
 /// The analyzer of archives.
 const ZIP: &str = "Files::ANALYZER_ZIP";
 
-/// Whether the analyzer with this name reports the contents of the file to a listener.
-fn reads_contents(analyzer: &str) -> bool {
+/// Whether the analyzer with this name reports the contents of the file to a listener, which implements it.
+pub fn reads_contents(analyzer: &str) -> bool {
     matches!(
         analyzer,
         "Files::ANALYZER_DATA_EVENT"

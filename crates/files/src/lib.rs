@@ -46,6 +46,7 @@ pub use extract::Contents;
 pub use extract::Extract;
 pub use extract::Extractable;
 pub use extract::Extracted;
+pub use file::reads_contents;
 pub use manager::ContentFault;
 pub use manager::FORGET_EVERY;
 pub use manager::FaultKind;

@@ -133,3 +133,55 @@ fn nan_times_schedule_no_event_and_wait_for_no_timeout() {
     assert_eq!(printed, "T\nlate, 2\n");
     assert!(reported.contains("late is not scheduled: its time is not a number"), "{reported}");
 }
+
+/// Delayed writes of a stream that is removed, also with callbacks that delay once more, or always.
+#[test]
+fn delayed_writes_of_a_removed_stream_are_written() {
+    const DELAYS: &str = "
+        module Log;
+        export {
+            type DelayToken: opaque of LogDelayToken;
+            global __delay: function(id: ID, rec: any, callback: any): any;
+            global log_stream_policy: hook(rec: any, id: ID);
+        }
+        module GLOBAL;
+        global delays: table[count] of count &default=0;
+        global max_delays = 1;
+        function again(rec: any, id: Log::ID): bool
+            {
+            if ( ++delays[(rec as Row)$a] <= max_delays )
+                Log::__delay(id, rec, again);
+            return T;
+            }
+        hook Log::log_stream_policy(rec: any, id: Log::ID) { Log::__delay(id, rec, again); }";
+    for (n, max_delays, written) in [
+        (10, 0, 10),
+        (1_000, 0, 1_000),
+        (150_000, 0, 150_000),
+        (1_000, 1, 1_000),
+        (3, 1_000_000, 0),
+    ] {
+        let folder = folder("writing-delayed");
+        let prelude = LOG
+            .replace("columns: any; };", "columns: any; max_delay_interval: interval &default=1hr; max_delay_queue_size: count &default=1000000; };");
+        let code = format!(
+            "{prelude} {DELAYS} redef Log::default_logdir = \"{}\";
+            event zeek_init()
+                {{
+                max_delays = {max_delays};
+                Log::__create_stream(Log::ONE, [$columns=Row]);
+                Log::__add_filter(Log::ONE, [$name=\"f\", $writer=Log::WRITER_ASCII, $path=\"x\"]);
+                local i = 0;
+                while ( i < {n} ) {{ Log::__write(Log::ONE, Row($a=i, $b=7)); ++i; }}
+                Log::__remove_stream(Log::ONE);
+                }}",
+            folder.display()
+        );
+        let (_, reported) = reported::run(&code, |_| {});
+        let path = folder.join("x.log");
+        let rows = if path.exists() { rows(&path).len() } else { 0 };
+        assert_eq!(rows, written, "{n} {max_delays} {reported}");
+        let lost = format!("{n} delayed records of stream Log::ONE are not written");
+        assert_eq!(reported.contains(&lost), written == 0, "{reported}");
+    }
+}

@@ -16,6 +16,7 @@ mod numbers;
 mod opaques;
 mod options;
 mod passive;
+pub(crate) use opaques::randomness;
 pub(crate) use options::pass_sampling;
 pub(crate) use passive::unknown_ends;
 mod geolocation;

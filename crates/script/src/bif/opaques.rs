@@ -4,6 +4,7 @@ use super::strings::bytes;
 use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
+use crate::ids::TypeId;
 use crate::literal::Protocol;
 use crate::support::opaque::{
     Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom, fnv1a32,
@@ -82,13 +83,13 @@ pub(super) const TABLE: Table = &[
     ("entropy_test_finish", |vm, a| {
         let result = with(a, 0, |entropy: &mut Entropy| entropy.finish())
             .unwrap_or_else(|| Entropy::default().finish());
-        Ok(randomness(vm, &result))
+        Ok(randomness(vm.result_type(), &result))
     }),
     ("find_entropy", |vm, a| {
         let mut entropy = Entropy::default();
         entropy.add(bytes(a, 0));
         let result = entropy.finish();
-        Ok(randomness(vm, &result))
+        Ok(randomness(vm.result_type(), &result))
     }),
     ("paraglob_init", |vm, a| {
         let globs = arg(a, 0).vector().filter(|vector| {
@@ -425,7 +426,8 @@ fn digested(vm: &mut Vm<'_>, args: &[Value]) -> Vec<u8> {
     data
 }
 
-fn randomness(vm: &Vm<'_>, result: &Randomness) -> Value {
+/// The results of a test as a record of the type `entropy_test_result`.
+pub(crate) fn randomness(ty: TypeId, result: &Randomness) -> Value {
     let fields = [
         result.entropy,
         result.chi_square,
@@ -433,7 +435,7 @@ fn randomness(vm: &Vm<'_>, result: &Randomness) -> Value {
         result.monte_carlo_pi,
         result.serial_correlation,
     ];
-    Value::Record(Record::new(vm.result_type(), fields.map(Value::Double).to_vec()))
+    Value::Record(Record::new(ty, fields.map(Value::Double).to_vec()))
 }
 
 fn sorted(texts: &[Vec<u8>]) -> Vec<Vec<u8>> {

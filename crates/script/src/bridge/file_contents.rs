@@ -10,7 +10,7 @@ use super::state::States;
 use crate::evaluate::Stop;
 use crate::ids::FuncId;
 use crate::support::opaque::Entropy;
-use crate::value::{Record, Value};
+use crate::value::Value;
 use crate::vm::Vm;
 
 /// Requests of scripts for the contents of files.
@@ -95,18 +95,6 @@ impl Hashes {
         ];
         all.into_iter().filter_map(|(name, digits)| Some((name, digits?)))
     }
-}
-
-/// Whether this module implements a file analyzer.
-pub(super) fn is_implemented(analyzer: &str) -> bool {
-    matches!(
-        analyzer,
-        "Files::ANALYZER_DATA_EVENT"
-            | "Files::ANALYZER_ENTROPY"
-            | "Files::ANALYZER_SHA224"
-            | "Files::ANALYZER_SHA384"
-            | "Files::ANALYZER_SHA512"
-    )
 }
 
 impl FileContents {
@@ -264,16 +252,8 @@ pub(super) fn end(vm: &mut Vm<'_>, event: &Raised<'_>, file: Option<&Value>) {
         && state.seen_bytes > 0
         && state.missing_bytes == 0
     {
-        let result = entropy.consumer.finish();
-        let fields = [
-            result.entropy,
-            result.chi_square,
-            result.mean,
-            result.monte_carlo_pi,
-            result.serial_correlation,
-        ];
-        let record = Record::new(ty, fields.map(Value::Double).to_vec());
-        vm.queue_named("file_entropy", vec![file.clone(), Value::Record(record)]);
+        let result = crate::bif::randomness(ty, &entropy.consumer.finish());
+        vm.queue_named("file_entropy", vec![file.clone(), result]);
     }
 }
 

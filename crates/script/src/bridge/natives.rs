@@ -868,7 +868,7 @@ fn add_file_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if vm.m.state.traffic.disabled_file_analyzers.contains(&analyzer) {
         return Ok(Value::Bool(false));
     }
-    if super::file_contents::is_implemented(&analyzer)
+    if gannet_files::reads_contents(&analyzer)
         && let Some((fuid, _)) = vm.m.state.traffic.files.get(arg(args, 0).str_bytes())
         && let Some(record) = arg(args, 2).record()
     {

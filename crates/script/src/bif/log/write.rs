@@ -364,11 +364,7 @@ pub(super) fn evict_excess(vm: &mut Vm<'_>, id: i64) -> Result<()> {
             break;
         }
         if round == size {
-            let (len, stream_id) = (stream.delayed.len(), stream.id.clone());
-            let name = match &stream_id {
-                Value::Enum(ty, number) => crate::value::describe::enum_name(vm.p, *ty, *number),
-                _ => String::new(),
-            };
+            let (len, name) = (stream.delayed.len(), stream_name(vm, id));
             let text = format!(
                 "unable to evict delayed records for stream {name} queue_size={len}, all re-delayed?"
             );
@@ -400,8 +396,16 @@ pub fn delay_due(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of delays that are ended when a stream is removed: it stops callbacks that always delay again.
-const MAX_RELEASED: usize = 100_000;
+/// The name of a stream, such as `Conn::LOG`.
+fn stream_name(vm: &Vm<'_>, id: i64) -> String {
+    match vm.m.state.log.streams.get(&id).map(|stream| &stream.id) {
+        Some(Value::Enum(ty, number)) => crate::value::describe::enum_name(vm.p, *ty, *number),
+        _ => String::new(),
+    }
+}
+
+/// Maximum number of delays that callbacks start while a stream is removed, so that callbacks that always delay again end.
+const MAX_DELAYED_AGAIN: usize = 100_000;
 
 /// Ends all delays at the end of the run.
 pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
@@ -411,11 +415,20 @@ pub(super) fn release_all(vm: &mut Vm<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Ends all delays of a stream.
+/// Ends all delays of a stream. Those that callbacks start again meanwhile are limited, and a warning states how many writes are
+/// lost.
 pub(super) fn release(vm: &mut Vm<'_>, id: i64) -> Result<()> {
-    for _ in 0..MAX_RELEASED {
+    let waiting = |vm: &Vm<'_>| vm.m.state.log.streams.get(&id).map_or(0, |s| s.delayed.len());
+    for _ in 0..waiting(vm).saturating_add(MAX_DELAYED_AGAIN) {
         let Some((token, _)) = oldest(vm, id) else { break };
         complete(vm, id, token)?;
+    }
+    let lost = waiting(vm);
+    if lost > 0 {
+        let name = stream_name(vm, id);
+        let text =
+            format!("{lost} delayed records of stream {name} are not written: all re-delayed");
+        vm.report(Severity::Warning, &text);
     }
     Ok(())
 }
