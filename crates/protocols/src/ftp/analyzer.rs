@@ -22,7 +22,7 @@ const MAX_COMMAND: usize = 100;
 pub struct Analyzer {
     terminals: [Terminal; 2],
     dialogue: Dialogue,
-    options: Negotiation,
+    negotiation: Negotiation,
 }
 
 /// Telnet options, which are rare on control connections.
@@ -59,7 +59,7 @@ impl Analyzer {
         Self {
             terminals: [Terminal::default(), Terminal::default()],
             dialogue: Dialogue::default(),
-            options: Negotiation::default(),
+            negotiation: Negotiation::default(),
         }
     }
 }
@@ -194,19 +194,19 @@ impl Analyze for Analyzer {
         if self.dialogue.tls {
             return;
         }
-        let (dialogue, options) = (&mut self.dialogue, &mut self.options);
+        let (dialogue, negotiation) = (&mut self.dialogue, &mut self.negotiation);
         let terminal = &mut self.terminals[from.index()];
         let rest = terminal.push(data, |notes, line| {
             if !notes.is_empty() {
-                options.notes(cx, from, notes);
+                negotiation.notes(cx, from, notes);
             }
             dialogue.line(cx, from, line);
             !dialogue.tls
         });
         if terminal.has_notes() {
-            options.notes(cx, from, &mut terminal.take_notes());
+            negotiation.notes(cx, from, &mut terminal.take_notes());
         }
-        if let Some(options) = &options.options {
+        if let Some(options) = &negotiation.options {
             for side in [Dir::Orig, Dir::Resp] {
                 self.terminals[side.index()].is_binary = options.is_binary(side);
             }
