@@ -317,30 +317,29 @@ fn wrong_options(
 ) -> Option<RefusedOptions> {
     #[cfg(target_os = "linux")]
     if let Some(option) = args.live.only_live() {
-        let error = format!("{option} is for live captures, and has no effect on files");
-        let hint = "-i INTERFACE captures; --json -o - prints the rows of all logs";
+        let error = format!("{option} is only for live captures");
+        let hint =
+            "use -i INTERFACE for a live capture, or --json -o - to print the rows of all logs";
         return Some(RefusedOptions::new(error).hint(hint));
     }
     if to_stdout.is_some() && args.each {
-        return Some(RefusedOptions::new("--out -: --each needs a folder"));
+        return Some(RefusedOptions::new("--out -: --each needs a folder for the logs"));
     }
     if to_stdout.is_some() && options.logs.format == Format::Packed {
-        let error = "--out -: standard output takes one text format, --format tsv or json";
+        let error = "--out -: only one text format can be written to standard output (--format tsv or json)";
         return Some(RefusedOptions::new(error));
     }
     if let Some(words) = args.formats.without_effect(to_stdout == Some(ToStdout::All)) {
         return Some(RefusedOptions::new(words));
     }
     if to_stdout == Some(ToStdout::All) && args.formats.names_tsv() {
-        let error = "--out -: standard output takes one log as tab-separated values";
-        let hint = "--logs conn chooses one; --format json prints the rows of all logs";
+        let error = "--out -: only one log can be written to standard output as TSV";
+        let hint = "use --logs conn, for example, or --format json for the rows of all logs";
         return Some(RefusedOptions::new(error).hint(hint));
     }
     let is_indexed = || one_capture(files).is_some();
     (args.index && !args.each && !is_indexed()).then(|| {
-        RefusedOptions::new(
-            "--index is for one capture in a file: --each makes one for each of several",
-        )
+        RefusedOptions::new("--index needs exactly one capture file; use --each to index several")
     })
 }
 
@@ -378,7 +377,9 @@ fn one_capture(files: &[PathBuf]) -> Option<&Path> {
 
 /// Parses the number of analysis threads.
 pub(crate) fn threads(text: &str) -> Result<NonZero<u8>, String> {
-    let wrong = || "give a number from 1 to 255, or no -t for one thread a core".to_owned();
+    let wrong = || {
+        "expected a number from 1 to 255; without -t, gannet uses one thread per core".to_owned()
+    };
     text.parse::<u8>().ok().and_then(NonZero::new).ok_or_else(wrong)
 }
 
@@ -656,7 +657,7 @@ impl Run {
         if self.verbose
             && let Some(why) = gannet_engine::why_one_thread(&options)
         {
-            self.terminal.note(&format_args!("one thread analyzes: {why}"));
+            self.terminal.note(&format_args!("analyzing with one thread: {why}"));
         }
         self.terminal.begin(&stream);
         let logs = self.to_stdout.map_or(Logs::Folder(out), Logs::Stdout);
@@ -833,6 +834,6 @@ fn warn_of_old_logs(out: &Path, counts: &[StreamCount], words: &mut dyn Messages
     }
     if !old.is_empty() {
         let (out, old) = (out.display(), old.join(", "));
-        words.warning(&format_args!("{out} also has logs of an earlier run: {old}"));
+        words.warning(&format_args!("{out} also contains logs of an earlier run: {old}"));
     }
 }

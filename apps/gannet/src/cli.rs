@@ -151,7 +151,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Command {
                 && let Some(file) = named
             {
                 let file = Path::new(file).display();
-                crate::Terminal::new(false).error(&format_args!("'{file}' is no command"));
+                crate::Terminal::new(false).error(&format_args!("no command is named '{file}'"));
                 crate::Terminal::new(false).hint(&format_args!("gannet analyze {file}"));
                 std::process::exit(2);
             }
@@ -187,19 +187,21 @@ fn instead(command: &str, option: &str) -> Option<String> {
     Some(match option {
         "-i" | "--interface" => {
             let reads = if command == "filter" { "filter 'tcp'" } else { command };
-            format!("captures are read: gannet capture -i INTERFACE -w - | gannet {reads} -")
+            format!(
+                "this command reads captures; use gannet capture -i INTERFACE -w - | gannet {reads} -"
+            )
         }
         "-n" | "-nn" if command != "synth" => {
-            "addresses and ports are never resolved: leave it out".into()
+            "gannet never resolves addresses and ports; omit the option".into()
         }
         "-w" if command == "analyze" => {
-            "logs go to --out DIR; gannet filter FILTER FILE -w OUT writes packets".into()
+            "use --out DIR for logs; use gannet filter FILTER FILE -w OUT to write packets".into()
         }
         "-s" if command == "analyze" => {
-            "gannet zeek -s SIGNATURES -r FILE matches signatures".into()
+            "use gannet zeek -s SIGNATURES -r FILE to match signatures".into()
         }
-        "-w" => "gannet filter FILTER FILE -w OUT writes packets".into(),
-        "-o" if command == "filter" => "-w FILE names the output".into(),
+        "-w" => "use gannet filter FILTER FILE -w OUT to write packets".into(),
+        "-o" if command == "filter" => "use -w FILE for the output".into(),
         _ => return None,
     })
 }

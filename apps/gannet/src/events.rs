@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let all: Vec<_> = gannet_engine::events().map(|decl| decl.name).collect();
             match nearest(glob, &all) {
                 Some(near) => terminal.hint(&format_args!("did you mean {near}?")),
-                None => terminal.hint(&"gannet events --list prints all names"),
+                None => terminal.hint(&"use gannet events --list to print all names"),
             }
             return Ok(Outcome::NoCapture);
         }

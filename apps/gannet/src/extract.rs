@@ -43,7 +43,7 @@ struct Shared {
 pub(crate) fn pattern(text: &str) -> Result<String, String> {
     match text.contains(['/', '*']) {
         true => Ok(text.to_owned()),
-        false => Err(format!("'{text}' is no type, like image/png or image/*")),
+        false => Err(format!("'{text}' is not a MIME type, like image/png or image/*")),
     }
 }
 

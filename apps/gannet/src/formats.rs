@@ -119,11 +119,11 @@ impl Formats {
         let is_json = is_json || formats.contains(&Format::Json);
         let is_columns = formats.contains(&Format::Parquet) || formats.contains(&Format::Arrow);
         if self.partition != Partition::None && !is_columns {
-            Some("--partition is for Parquet and Arrow files: --format parquet writes them")
+            Some("--partition has no effect without Parquet or Arrow files (--format parquet)")
         } else if !matches!(self.time_unit, Unit::Us) && !is_columns {
-            Some("--time-unit is for Parquet and Arrow files: --format parquet writes them")
+            Some("--time-unit has no effect without Parquet or Arrow files (--format parquet)")
         } else if !matches!(self.json_times, Times::Epoch) && !is_json {
-            Some("--json-times is for JSON: --json writes it")
+            Some("--json-times has no effect without JSON logs (--json)")
         } else {
             None
         }

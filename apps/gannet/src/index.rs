@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let stop = Stop::on_signals().context("signals")?;
     let mut outcome = Outcome::Done;
     if args.files.iter().any(|file| file == Path::new("-")) {
-        terminal.error(&"-: standard input gets no index: write the capture to a file first");
+        terminal.error(&"-: standard input cannot be indexed; write the capture to a file first");
         return Ok(Outcome::NoCapture);
     }
     let mut captures = Vec::new();

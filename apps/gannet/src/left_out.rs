@@ -20,8 +20,9 @@ pub(crate) struct Args {
 pub(crate) fn report(what: &dyn Display, feature: &str) -> Outcome {
     let terminal = Terminal::new(false);
     terminal.error(&format_args!("{what} is not in this build"));
-    let full = if feature == "sql" { "" } else { ", --features full everything but SQL" };
-    terminal
-        .hint(&format_args!("cargo install --path apps/gannet --features {feature} adds it{full}"));
+    let full = if feature == "sql" { "" } else { " (or --features full, everything but SQL)" };
+    terminal.hint(&format_args!(
+        "add it with: cargo install --path apps/gannet --features {feature}{full}"
+    ));
     Outcome::NoCapture
 }

@@ -7,7 +7,7 @@ use gannet_engine::Limits;
 fn number(text: &str, bytes: bool) -> Result<u64, String> {
     let bad = || {
         format!(
-            "'{text}' is no {}",
+            "'{text}' is not a {}",
             if bytes { "size, like 200M or 2G" } else { "number, like 500 or 1M" }
         )
     };
@@ -34,7 +34,9 @@ fn number(text: &str, bytes: bool) -> Result<u64, String> {
 pub(crate) fn state(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     match Limits::all().find(|limit| limit.name == "state" && !limit.accepts(bytes)) {
-        Some(limit) => Err(format!("the state of an analysis is {}, not {text}", limit.range())),
+        Some(limit) => {
+            Err(format!("the memory of an analysis must be {}, not {text}", limit.range()))
+        }
         None => Ok(bytes),
     }
 }
@@ -46,7 +48,9 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 /// Parses a size of at least one byte.
 pub(crate) fn size_above_zero(text: &str) -> Result<u64, String> {
-    size(text).and_then(|size| if size > 0 { Ok(size) } else { Err("0 bytes are too few".into()) })
+    size(text).and_then(|size| {
+        if size > 0 { Ok(size) } else { Err("the size must be at least 1 byte".into()) }
+    })
 }
 
 /// Parses `NAME=VALUE` and checks the name and the value.
@@ -56,12 +60,12 @@ pub(crate) fn limit(text: &str) -> Result<(String, u64), String> {
         format!("limits are {}", names.join(", "))
     };
     let (name, value) =
-        text.split_once('=').ok_or_else(|| format!("not NAME=VALUE; {}", names()))?;
+        text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE; {}", names()))?;
     let limit = Limits::all().find(|l| l.name == name);
-    let limit = limit.ok_or_else(|| format!("there is no limit '{name}'; {}", names()))?;
+    let limit = limit.ok_or_else(|| format!("no limit is named '{name}'; {}", names()))?;
     let count = if value == "none" { u64::MAX } else { number(value, limit.bytes)? };
     if !limit.accepts(count) {
-        return Err(format!("{name} is {}, not {value}", limit.range()));
+        return Err(format!("{name} must be {}, not {value}", limit.range()));
     }
     Ok((name.to_owned(), count))
 }
@@ -84,10 +88,10 @@ mod tests {
         assert!(size_above_zero("0").is_err() && size_above_zero("1") == Ok(1));
         assert!(limit("patience=1").is_err_and(|e| e.contains("pending-dns")));
         assert!(limit("connections").is_err() && limit("connections=1B").is_err());
-        assert_eq!(limit("tunnel-depth=9"), Err("tunnel-depth is 0 to 4, not 9".into()));
+        assert_eq!(limit("tunnel-depth=9"), Err("tunnel-depth must be 0 to 4, not 9".into()));
         assert_eq!(limit("tunnel-depth=none"), Err("tunnel-depth is 0 to 4, not none".into()));
         assert_eq!(state("1M"), Ok(1 << 20));
-        assert_eq!(state("1"), Err("the state of an analysis is 1M or more, not 1".into()));
+        assert_eq!(state("1"), Err("the memory of an analysis must be 1M or more, not 1".into()));
         assert_eq!(limit("state=1K"), Err("state is 1M or more, not 1K".into()));
         assert_eq!(limit("files=0"), Err("files is 1 or more, not 0".into()));
     }

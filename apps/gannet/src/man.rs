@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for name in &args.of {
         let Some(found) = page.find_subcommand(name).cloned() else {
             let names = args.of.join(" ");
-            Terminal::new(false).error(&format_args!("there is no command '{names}'"));
+            Terminal::new(false).error(&format_args!("no command is named '{names}'"));
             return Ok(Outcome::NoCapture);
         };
         page = found;

@@ -42,7 +42,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<FoundFile>> {
 pub(crate) fn warnings(stream: &gannet_capture::Stream) -> impl Iterator<Item = String> {
     let skipped = stream.skipped().iter().map(|error| format!("skipped {error}"));
     let repeated = stream.repeated().iter().map(|path| {
-        format!("{} is given more than once: its packets are read again each time", path.display())
+        format!("{} is given more than once; its packets are read each time", path.display())
     });
     skipped.chain(repeated)
 }
@@ -130,7 +130,9 @@ pub(crate) fn refuse_suffix(output: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     let output = output.display();
-    anyhow::bail!("{output}: {suffix} is not written: take .gz, .zst, .xz, .lz4 or no compression")
+    anyhow::bail!(
+        "{output}: {suffix} cannot be written; use .gz, .zst, .xz, .lz4 or no compression"
+    )
 }
 
 /// The format that is written for a name without the suffix of a capture; `None` for a name with one.
@@ -192,8 +194,9 @@ impl Folders {
     pub(crate) fn report(&self, terminal: &Terminal) {
         for paths in &self.numbered {
             let [file, folder, taken] = paths.each_ref().map(|path| path.display());
-            terminal
-                .note(&format_args!("{file}: its logs are in {folder}, since {taken} is taken"));
+            terminal.note(&format_args!(
+                "{file}: its logs are in {folder}, because {taken} is already used"
+            ));
         }
     }
 }
@@ -211,7 +214,7 @@ fn stem(name: &str) -> &str {
 /// Makes the folder that an option names, where it is missing.
 pub(crate) fn make_folder(folder: &Path, option: &str) -> anyhow::Result<()> {
     let is_file = folder.exists() && !folder.is_dir();
-    anyhow::ensure!(!is_file, "{}: a file, and {option} names a folder", folder.display());
+    anyhow::ensure!(!is_file, "{}: is a file, but {option} expects a folder", folder.display());
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())
 }
 

@@ -78,7 +78,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.error(&error);
             if script.is_file() && gannet_capture::Reader::open(script).is_ok() {
                 let capture = script.display();
-                terminal.hint(&format_args!("{capture} is a capture: gannet run SCRIPT {capture}"));
+                terminal
+                    .hint(&format_args!("{capture} is a capture; use gannet run SCRIPT {capture}"));
             }
             Ok(match error {
                 Error::Run(_) | Error::Output(_) => Outcome::Failed,

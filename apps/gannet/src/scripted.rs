@@ -62,10 +62,14 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Outco
         declared.find_subcommand("analyze")?.get_arguments().map(|arg| arg.get_id().as_str());
     if let Some(id) = ids.find(|id| given(id) && !SUPPORTED.contains(id)) {
         let option = id.replace('_', "-");
-        return refuse(&format!("--{option} cannot be used with scripts: they write the logs"));
+        return refuse(&format!(
+            "--{option} cannot be used with scripts, because scripts write the logs"
+        ));
     }
     let [capture] = captures.as_slice() else {
-        return refuse("scripts run over one capture: gannet analyze trace.pcap detect.zeek");
+        return refuse(
+            "scripts run over one capture, for example: gannet analyze trace.pcap detect.zeek",
+        );
     };
     let mut zeek: Vec<OsString> = vec!["--diagnostics=rich".into()];
     if matches.get_flag("no_checksums") {

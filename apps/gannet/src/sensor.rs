@@ -76,7 +76,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }));
             analyze::run(&parsed)
         }
-        Ok(_) => Ok(refuse("no interface: give -i eth0, or interface = \"eth0\" in the file")),
+        Ok(_) => {
+            Ok(refuse("no interface is given; use -i eth0, or interface = \"eth0\" in the file"))
+        }
         Err(words) => Ok(refuse(&words)),
     }
 }
@@ -87,7 +89,7 @@ pub(crate) fn config(args: &ConfigArgs) -> anyhow::Result<Outcome> {
             Ok(options) => {
                 let words = match options.file.exists() {
                     true => "no errors",
-                    false => "no such file: all options have their defaults",
+                    false => "no such file; all options have their defaults",
                 };
                 out::write(format!("{}: {words}\n", options.file.display()).as_bytes())
             }
@@ -166,7 +168,7 @@ fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, Strin
             match (takes_value, value.as_str()) {
                 (false, "true") => all.push(format!("--{key}").into()),
                 (false, "false") => {}
-                (false, _) => return Err(format!("{name}: {key} is true or false")),
+                (false, _) => return Err(format!("{name}: {key} must be true or false")),
                 (true, value) => all.push(format!("--{key}={value}").into()),
             }
         }
@@ -187,7 +189,7 @@ fn options(text: &str, file: &Path, given: &[OsString]) -> Result<Options, Strin
     if let Some(file) = matches.get_raw("files").and_then(|mut files| files.next()) {
         let file = file.display();
         return Err(format!(
-            "'{file}' is no option: --config {file} if it is the file of a sensor"
+            "'{file}' is not an option; use --config {file} if it is the configuration file of a sensor"
         ));
     }
     Ok(Options { matches, from_file, file: file.to_owned() })
@@ -205,7 +207,9 @@ fn values(key: &str, value: &Value) -> Result<Vec<String>, String> {
             all?.concat()
         }
         Value::Datetime(_) | Value::Table(_) => {
-            return Err(format!("{key} is a text, a number, true or false, or a list of these"));
+            return Err(format!(
+                "{key} must be a string, a number, true or false, or a list of these"
+            ));
         }
     })
 }
@@ -316,7 +320,10 @@ mod tests {
     #[test]
     fn a_file_without_its_option_is_refused() {
         let error = of("", &["other.toml"]).err().unwrap_or_default();
-        assert!(error.contains("'other.toml' is no option: --config other.toml"), "{error}");
+        assert!(
+            error.contains("'other.toml' is not an option; use --config other.toml"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -325,10 +332,10 @@ mod tests {
             ("rotate = 5", "x.toml: invalid value '5' for '--rotate <TIME>'"),
             ("keep = \"0\"", "x.toml: invalid value '0' for '--keep <AGE|SIZE>'"),
             ("rotat = 1", "x.toml: no option is named 'rotat'"),
-            ("quiet = 3", "quiet is true or false"),
+            ("quiet = 3", "quiet must be true or false"),
             ("[a]\nb = 1", "no option is named 'a'"),
             ("rotate = [", "x.toml: "),
-            ("rotate = {a = 1}", "rotate is a text"),
+            ("rotate = {a = 1}", "rotate must be a string"),
         ] {
             let error = of(text, &[]).err().unwrap_or_default();
             assert!(error.contains(words), "{text}: {error}");

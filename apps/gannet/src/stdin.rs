@@ -73,7 +73,7 @@ impl Read for Stdin {
             }
             if self.stop.drains() && !self.is_noted && io::stderr().is_terminal() {
                 self.is_noted = true;
-                Terminal::new(false).note(&"reading the pipe to its end; Ctrl-C stops now");
+                Terminal::new(false).note(&"reading the pipe to its end; press Ctrl-C to stop now");
             }
         }
     }

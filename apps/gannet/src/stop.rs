@@ -154,7 +154,7 @@ impl State {
             let explain = || {
                 thread::sleep(EXPLAIN_AFTER);
                 Terminal::new(false).note(
-                    &"the run is not over yet, as where a script loops: another signal ends it at once",
+                    &"the run has not ended yet, for example because a script loops; another signal ends it immediately",
                 );
             };
             // Without a thread there is no note, but signals still work.

@@ -74,7 +74,7 @@ impl fmt::Display for Tally {
             ("files", statistics.state.files_given_up),
         ];
         for (name, count) in given_up.iter().filter(|(_, count)| *count > 0) {
-            line(name, &format_args!("{} given up for a limit", HumanCount(*count)))?;
+            line(name, &format_args!("{} discarded because of a limit", HumanCount(*count)))?;
         }
         let mut rows = rows.clone();
         rows.sort_by_key(|(path, rows)| (std::cmp::Reverse(*rows), *path));

@@ -115,13 +115,13 @@ pub(crate) struct RunArgs {
 }
 
 fn tasks(text: &str) -> Result<NonZero<u32>, String> {
-    text.parse().map_err(|_| format!("give a number from 1 to {}", u32::MAX))
+    text.parse().map_err(|_| format!("expected a number from 1 to {}", u32::MAX))
 }
 
 fn warm_up(text: &str) -> Result<String, String> {
     match text == "all" || text.parse::<u32>().is_ok() {
         true => Ok(text.to_owned()),
-        false => Err("give a number of seconds, or all".to_owned()),
+        false => Err("expected a number of seconds, or all".to_owned()),
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn run_plan(args: &PlanArgs) -> anyhow::Result<Outcome> {
         false => lines(&planned),
     };
     for (log, why) in &planned.left_out {
-        terminal.note(&format_args!("tasks write no {log}.log: {why}"));
+        terminal.note(&format_args!("tasks cannot write {log}.log: {why}"));
     }
     out::write(text.as_bytes())
 }
@@ -242,7 +242,7 @@ fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
     };
     let file = || path.to_owned();
     if text.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidData) {
-        let why = format!("{}: it is no text, and a plan is JSON", path.display());
+        let why = format!("{}: not a text file; a plan is JSON", path.display());
         return Err(Error::Invalid { what: "plan", why });
     }
     let text = text.map_err(|source| gannet_capture::Error::Io { file: file(), source })?;
@@ -260,9 +260,9 @@ fn read(path: &Path, number: Option<usize>) -> Result<Task, Error> {
     let why = || {
         let given = number.map_or_else(|| "none is given".to_owned(), |n| format!("{n} is given"));
         match tasks.len() {
-            0 => format!("{given}, and the plan has no tasks"),
-            1 => format!("{given}, and the plan has one task, 0"),
-            count => format!("{given}, and the plan has the tasks 0 to {}", count - 1),
+            0 => format!("{given}, but the plan has no tasks"),
+            1 => format!("{given}, but the plan has one task, 0"),
+            count => format!("{given}, but the plan has the tasks 0 to {}", count - 1),
         }
     };
     Task::from_json(task.ok_or_else(|| Error::Invalid { what: "number of a task", why: why() })?)

@@ -52,8 +52,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let first = match request(args.address) {
         Ok(first) => first,
         Err(error) => {
-            terminal.error(&format_args!("no sensor answers at {}: {error}", args.address));
-            let hint = "a sensor serves its metrics with --metrics 127.0.0.1:9911";
+            terminal.error(&format_args!("no sensor responds at {}: {error}", args.address));
+            let hint = "start the sensor with --metrics 127.0.0.1:9911 to serve its metrics";
             terminal.hint(&hint);
             return Ok(Outcome::NoCapture);
         }
@@ -192,7 +192,7 @@ fn request(address: SocketAddr) -> io::Result<Value> {
     stream.take(16 << 20).read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
     if !head.starts_with("HTTP/1.1 200") {
-        return Err(io::Error::other("it is no sensor of this version"));
+        return Err(io::Error::other("the server is not a sensor of this version"));
     }
     serde_json::from_str(body).map_err(io::Error::other)
 }

@@ -237,7 +237,7 @@ fn open_interface(name: &str, filter: Option<&str>) -> Result<Packets, String> {
 
 #[cfg(not(target_os = "linux"))]
 fn open_interface(_: &str, _: Option<&str>) -> Result<Packets, String> {
-    Err("live capture needs Linux".to_owned())
+    Err("live capture requires Linux".to_owned())
 }
 
 /// An error of a capture filter in one line: the reason and the position.

@@ -207,11 +207,11 @@ fn a_plan_that_cannot_be_read_is_named() {
     for (plan, number, words) in [
         ("missing.json", "0", "error: missing.json: No such file or directory"),
         ("cut.json", "0", "error: not a valid plan: cut.json: EOF while parsing"),
-        ("sample.pcap", "0", "error: not a valid plan: sample.pcap: it is no text"),
+        ("sample.pcap", "0", "error: not a valid plan: sample.pcap: not a text file"),
         (
             "plan.json",
             "1",
-            "error: not a valid number of a task: 1 is given, and the plan has one task, 0",
+            "error: not a valid number of a task: 1 is given, but the plan has one task, 0",
         ),
     ] {
         let mut command = gannet();
@@ -221,5 +221,5 @@ fn a_plan_that_cannot_be_read_is_named() {
     }
     let run = Run::of(gannet().args(["plan", "--tasks", "0"]).arg(&capture));
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("give a number from 1 to"), "{}", run.stderr);
+    assert!(run.stderr.contains("expected a number from 1 to"), "{}", run.stderr);
 }

@@ -126,7 +126,7 @@ fn local_nets_decide_what_is_local() {
     assert!(conn.contains("\"local_resp\":false"), "{conn}");
     let run = Run::of(gannet().args(["analyze", "--local-nets", "10.0.0.0"]).arg(&capture));
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("'10.0.0.0' is no subnet"), "{}", run.stderr);
+    assert!(run.stderr.contains("'10.0.0.0' is not a subnet"), "{}", run.stderr);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_file_under_two_paths_is_reported() {
     let day = s.file("day/a.pcap", &sample());
     let folder = s.path("day");
     let expected = format!(
-        "warning: {} is given more than once: its packets are read again each time\n",
+        "warning: {} is given more than once; its packets are read each time\n",
         day.display()
     );
     let out = s.path("out");
@@ -213,7 +213,7 @@ fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
     assert_eq!(
         lines[2],
         format!(
-            "note: {}: its logs are in {}, since {} is taken",
+            "note: {}: its logs are in {}, because {} is already used",
             cut.display(),
             folder("day-2"),
             folder("day")
@@ -365,7 +365,7 @@ fn man_pages_and_completions_are_printed() {
     let run = Run::of(gannet().args(["man", "analyze"]));
     assert!(run.code == 0 && run.stdout.contains("\\-\\-json\\-times"), "{}", run.stdout);
     let run = Run::of(gannet().args(["man", "dance"]));
-    assert_eq!((run.code, run.stderr.as_str()), (2, "error: there is no command 'dance'\n"));
+    assert_eq!((run.code, run.stderr.as_str()), (2, "error: no command is named 'dance'\n"));
     let run = Run::of(gannet().args(["man", "filter", "compile"]));
     assert!(run.code == 0 && run.stdout.contains(".TH gannet-filter-compile 1"), "{}", run.stdout);
     for shell in ["bash", "zsh", "fish"] {
@@ -381,7 +381,7 @@ fn a_file_in_the_place_of_the_log_folder_is_refused() {
     let run = Run::of(gannet().arg("analyze").arg(&capture).arg("-o").arg(&capture));
     assert_eq!(run.code, 1);
     assert!(
-        run.stderr.ends_with("sample.pcap: a file, and --out names a folder\n"),
+        run.stderr.ends_with("sample.pcap: is a file, but --out expects a folder\n"),
         "{}",
         run.stderr
     );
@@ -434,7 +434,7 @@ fn options_of_live_captures_are_refused_for_files() {
         let out = s.path("logs");
         let run = Run::of(gannet().args(["analyze", option, "-o"]).arg(&out).arg(&capture));
         assert_eq!(run.code, 2, "{option}: {}", run.stderr);
-        assert!(run.stderr.contains(" is for live captures, "), "{option}: {}", run.stderr);
+        assert!(run.stderr.contains(" is only for live captures"), "{option}: {}", run.stderr);
         assert!(!out.exists());
     }
 }

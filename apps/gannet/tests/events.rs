@@ -74,7 +74,7 @@ fn an_unknown_name_is_refused() {
     assert!(says.contains("hint: did you mean dns_request?"), "{says}");
     let output = events(&["--only", "nothing_*", SAMPLE]);
     let says = String::from_utf8(output.stderr).unwrap();
-    assert!(says.contains("hint: gannet events --list prints all names"), "{says}");
+    assert!(says.contains("hint: use gannet events --list to print all names"), "{says}");
 }
 
 #[cfg(target_os = "linux")]

@@ -89,5 +89,9 @@ fn a_type_without_a_slash_is_refused() {
             .arg(&capture),
     );
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("'image' is no type, like image/png or image/*"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("'image' is not a MIME type, like image/png or image/*"),
+        "{}",
+        run.stderr
+    );
 }

@@ -41,12 +41,12 @@ fn an_invalid_filter_is_marked_at_the_error() {
     // The arguments are swapped.
     let run = Run::of(gannet().args(["filter", "-c"]).arg(&capture).arg("udp"));
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("the filter comes first"), "{}", run.stderr);
+    assert!(run.stderr.contains("the filter is the first argument"), "{}", run.stderr);
     // No filter at all.
     for command in [&["filter"][..], &["filter", "verify"]] {
         let run = Run::of(gannet().args(command).arg(&capture));
         assert_eq!(run.code, 2);
-        assert!(run.stderr.contains("is in the place of the filter"), "{}", run.stderr);
+        assert!(run.stderr.contains("is where the filter is expected"), "{}", run.stderr);
     }
 }
 
@@ -134,7 +134,7 @@ fn filters_come_from_files_and_know_lists_and_services() {
         Run::of(gannet().args(["filter", "ip", file.to_str().unwrap(), "-w", "/nonexistent/x"]));
     assert_eq!(run.stderr.matches("No such file").count(), usize::from(run.code == 1));
     let run = Run::of(gannet().args(["filter", "compile", "-y", "none", "ip"]));
-    assert!(run.code == 2 && run.stderr.contains("'none' is no link type"), "{}", run.stderr);
+    assert!(run.code == 2 && run.stderr.contains("'none' is not a link type"), "{}", run.stderr);
     let run = Run::of(gannet().args(["filter", "compile", "-F", "/nonexistent/filter"]));
     assert_eq!(run.code, 2, "{}", run.stderr);
 }
@@ -162,7 +162,7 @@ fn several_filters_in_one_pass() {
     let run =
         Run::of(gannet().args(["filter", "-e", "udp", "-e", "tcp", "-w"]).arg(&dns).arg(&capture));
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("each -e wants a -w of its own"), "{}", run.stderr);
+    assert!(run.stderr.contains("each -e needs its own -w"), "{}", run.stderr);
 }
 
 /// Writes a pcapng file with one packet of each link type.
@@ -433,7 +433,7 @@ fn blocks_of_pcapng_are_copied_unchanged() {
         gannet().args(["filter", "port 1"]).arg(&capture).arg("-w").arg(s.path("some.pcap")),
     );
     assert_eq!(run.code, 0);
-    assert!(run.stderr.starts_with("note: pcap has no place for"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("note: pcap cannot store"), "{}", run.stderr);
     // Each file of a split capture has the preceding blocks of its section.
     let part = s.path("part.pcapng");
     let run = Run::of(

@@ -49,13 +49,13 @@ fn options_of_other_programs_have_hints() {
     for (args, hint) in [
         (
             &["info", "-i", "eth0"][..],
-            "hint: captures are read: gannet capture -i INTERFACE -w - | gannet info -",
+            "hint: this command reads captures; use gannet capture -i INTERFACE -w - | gannet info -",
         ),
         (&["filter", "-i", "eth0", "tcp"], "gannet filter 'tcp' -"),
-        (&["analyze", "-s", "a.sig", "x.pcap"], "hint: gannet zeek -s SIGNATURES -r FILE"),
-        (&["analyze", "-n", "x.pcap"], "hint: addresses and ports are never resolved"),
-        (&["analyze", "x.pcap", "-w", "y.pcap"], "hint: logs go to --out DIR"),
-        (&["info", "x.pcap", "-w", "y.pcap"], "hint: gannet filter FILTER FILE -w OUT"),
+        (&["analyze", "-s", "a.sig", "x.pcap"], "hint: use gannet zeek -s SIGNATURES -r FILE"),
+        (&["analyze", "-n", "x.pcap"], "hint: gannet never resolves addresses and ports"),
+        (&["analyze", "x.pcap", "-w", "y.pcap"], "hint: use --out DIR"),
+        (&["info", "x.pcap", "-w", "y.pcap"], "hint: use gannet filter FILTER FILE -w OUT"),
     ] {
         let run = Run::of(gannet().args(args));
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}");
@@ -70,7 +70,7 @@ fn a_filter_among_the_captures_has_a_hint() {
     let capture = s.file("sample.pcap", &sample());
     let run = Run::of(gannet().arg("packets").arg(&capture).arg("tcp port 80"));
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-    assert!(run.stderr.contains("hint: a filter follows -f, or the capture of -r"));
+    assert!(run.stderr.contains("hint: a filter follows -f, or the capture after -r"));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn zero_threads_are_refused_with_a_message() {
     for count in ["0", "256", "many"] {
         let run = Run::of(gannet().args(["analyze", "-t", count, "x.pcap"]));
         assert_eq!(run.code, 2);
-        assert!(run.stderr.contains("give a number from 1 to 255"), "{}", run.stderr);
+        assert!(run.stderr.contains("expected a number from 1 to 255"), "{}", run.stderr);
     }
 }
 
@@ -115,7 +115,7 @@ fn one_log_goes_to_standard_output() {
     let tsv = ["analyze", "-o", "-", "--format", "tsv"];
     let run = Run::of(gannet().args(tsv).arg(&capture));
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-    assert!(run.stderr.contains("hint: --logs conn chooses one"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: use --logs conn"), "{}", run.stderr);
     let run = Run::of(gannet().args(tsv).args(["--logs", "conn"]).arg(&capture));
     assert_eq!((run.code, run.stdout), (0, s.read("logs/conn.log")));
 }
@@ -128,9 +128,9 @@ fn options_of_a_format_that_is_not_written_are_refused() {
         Run::of(gannet().current_dir(s.path("")).arg("analyze").args(args).arg(&capture))
     };
     for (option, value, words) in [
-        ("--partition", "day", "error: --partition is for Parquet and Arrow files"),
-        ("--time-unit", "ns", "error: --time-unit is for Parquet and Arrow files"),
-        ("--json-times", "iso8601", "error: --json-times is for JSON"),
+        ("--partition", "day", "error: --partition has no effect without Parquet or Arrow files"),
+        ("--time-unit", "ns", "error: --time-unit has no effect without Parquet or Arrow files"),
+        ("--json-times", "iso8601", "error: --json-times has no effect without JSON"),
     ] {
         let refused = run(&["-o", "logs", option, value]);
         assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
@@ -152,7 +152,8 @@ fn a_file_instead_of_a_folder_is_refused_with_a_message() {
         command.current_dir(s.path("")).arg("analyze").arg(&capture).arg(option).arg(&file);
         let run = Run::of(&mut command);
         assert_eq!(run.code, 1);
-        let words = format!("error: {}: a file, and {option} names a folder\n", file.display());
+        let words =
+            format!("error: {}: is a file, but {option} expects a folder\n", file.display());
         assert_eq!(run.stderr, words);
     }
 }
@@ -164,7 +165,7 @@ fn a_suffix_that_is_not_written_is_refused() {
     let out = s.path("x.pcap.bz2");
     let run = Run::of(gannet().args(["filter", "tcp"]).arg(&capture).arg("-w").arg(&out));
     assert_eq!((run.code, out.exists()), (1, false), "{}", run.stderr);
-    assert!(run.stderr.contains(".bz2 is not written: take .gz"), "{}", run.stderr);
+    assert!(run.stderr.contains(".bz2 cannot be written; use .gz"), "{}", run.stderr);
 }
 
 #[test]
@@ -356,11 +357,11 @@ fn invalid_lines_of_query_lists_are_reported_with_numbers() {
     };
     let run = replay(&list);
     assert!(
-        run.stderr.contains("list.txt:3: 'www..example.com' is no domain name"),
+        run.stderr.contains("list.txt:3: 'www..example.com' is not a domain name"),
         "{}",
         run.stderr
     );
     let run = replay(&s.file("none.txt", b"\nexample.com WHAT\n"));
     assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("none.txt:2: 'WHAT' is no record type"), "{}", run.stderr);
+    assert!(run.stderr.contains("none.txt:2: 'WHAT' is not a record type"), "{}", run.stderr);
 }

@@ -70,19 +70,19 @@ fn a_missing_index_uid_or_capture_is_reported() {
     let name = source.to_str().unwrap();
     let none = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(none.code, 2);
-    assert!(none.stderr.contains("has no index: gannet index "), "{}", none.stderr);
+    assert!(none.stderr.contains("has no index; create it with: gannet index "), "{}", none.stderr);
     assert_eq!(run(&["index", "-q", name]).code, 0);
     let none = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no capture has packets of Cx"), "{}", none.stderr);
-    assert!(none.stderr.contains("hint: uids are those of logs made with"), "{}", none.stderr);
+    assert!(none.stderr.contains("hint: uids depend on -C, -f and --seed"), "{}", none.stderr);
     fs::write(&source, &sample()[..1_000]).unwrap();
     let unfit = run(&["packets", "--uid", "Cx", name]);
     assert_eq!(unfit.code, 2);
     assert!(unfit.stderr.contains("the capture has shrunk"), "{}", unfit.stderr);
     let two = run(&["analyze", "--index", "-o", s.path("out").to_str().unwrap(), name, name]);
     assert_eq!(two.code, 2);
-    assert!(two.stderr.contains("--index is for one capture"), "{}", two.stderr);
+    assert!(two.stderr.contains("--index needs exactly one capture file"), "{}", two.stderr);
     assert!(!Path::new(&s.path("out")).exists());
 }
 
@@ -235,7 +235,11 @@ fn packets_are_found_in_the_captures_of_a_folder() {
     let name = source.to_str().unwrap();
     let missing = run(&["packets", "--uid", uid, folder]);
     assert_eq!(missing.code, 2);
-    assert!(missing.stderr.contains("a.pcap has no index: gannet index "), "{}", missing.stderr);
+    assert!(
+        missing.stderr.contains("a.pcap has no index; create it with: gannet index "),
+        "{}",
+        missing.stderr
+    );
     assert_eq!(run(&["index", "--quiet", folder]).code, 0);
     let of_folder = run(&["packets", "--uid", uid, folder]);
     assert_eq!((of_folder.code, of_folder.stderr.as_str()), (0, ""));
@@ -274,7 +278,7 @@ fn a_suffix_of_a_compression_that_is_not_written_is_refused() {
     ] {
         let refused = run(command);
         assert_eq!(refused.code, 2, "{command:?}: {}", refused.stderr);
-        assert!(refused.stderr.contains(".bz2 is not written"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(".bz2 cannot be written"), "{}", refused.stderr);
     }
     assert!(!s.path("one.pcap.bz2").exists());
     // A suffix that selects no format is accepted, and the format is reported.

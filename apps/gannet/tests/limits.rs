@@ -44,9 +44,9 @@ fn run(s: &Scratch, name: &str, args: &[&str]) -> FloodRun {
     FloodRun {
         rows: rows.len(),
         conn: rows.into_iter().collect(),
-        peak: number_of(&run.stderr, "all "),
-        ended: number_of(&run.stderr, "given up early: half-open connections ")
-            + number_of(&run.stderr, "given up early: established connections "),
+        peak: number_of(&run.stderr, "total "),
+        ended: number_of(&run.stderr, "discarded early: half-open connections ")
+            + number_of(&run.stderr, "discarded early: established connections "),
     }
 }
 
@@ -128,5 +128,5 @@ fn wrong_limits_are_explained() {
     assert!(run.stderr.contains("200M"), "{}", run.stderr);
     let run = Run::of(gannet().args(["analyze", "--max-state", "1", "x.pcap"]));
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("is 1M or more, not 1"), "{}", run.stderr);
+    assert!(run.stderr.contains("must be 1M or more, not 1"), "{}", run.stderr);
 }

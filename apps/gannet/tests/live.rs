@@ -496,7 +496,7 @@ fn a_full_disk_ends_one_log_and_not_the_capture() {
     fs::remove_file(disk.join("ballast")).unwrap();
     thread::sleep(Duration::from_millis(1200));
     link.send(&sample, &[]);
-    wait(|| live.words().contains("written again"));
+    wait(|| live.words().contains("writing resumed"));
     let words = {
         live.signal(Signal::TERM);
         let mut live = live;
@@ -537,7 +537,7 @@ fn capture_resumes_on_an_interface_that_is_created_again() {
         let sample = s.file("sample.pcap", &support::sample());
         let live = Live::start(&link, &s, &["-t", "1", "--sandbox", "off", "--sockets", sockets]);
         assert!(link.sh(again));
-        wait(|| live.words().contains("vb was made again, and is captured on again"));
+        wait(|| live.words().contains("vb was created again; capturing resumed"));
         link.send(&sample, &[]);
         let words = live.end();
         assert_eq!(count(&words, "read"), 68, "{sockets}: {words}");
@@ -547,7 +547,7 @@ fn capture_resumes_on_an_interface_that_is_created_again() {
     let s = Scratch::new("live-again");
     let live = Live::start(&link, &s, &["-t", "1"]);
     assert!(link.sh(again));
-    wait(|| live.words().contains("vb was made again, and nothing is captured on it"));
+    wait(|| live.words().contains("vb was created again, but capturing did not resume"));
     assert!(!live.end().contains(" again\n"));
 }
 
@@ -588,7 +588,10 @@ fn rows_that_no_target_takes_are_reported_without_a_table_too() {
             s.path("live/dns.log").exists()
         });
         let words = live.end();
-        let count = words.lines().filter(|line| line.contains("rows were not sent")).count();
+        let count = words
+            .lines()
+            .filter(|line| line.contains("rows were dropped without being sent"))
+            .count();
         assert_eq!(count, 1, "{words}");
     }
 }
@@ -714,7 +717,7 @@ fn top_shows_the_hosts_with_the_most_traffic() {
     let refused = link.gannet().args(["top", "--once"]).output().unwrap();
     let words = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{words}");
-    assert!(words.contains("no sensor answers at 127.0.0.1:9911"), "{words}");
+    assert!(words.contains("no sensor responds at 127.0.0.1:9911"), "{words}");
 }
 
 #[test]
@@ -815,7 +818,7 @@ fn sighup_applies_changes_of_the_file() {
     write("rotat = 1\n");
     live.signal(Signal::HUP);
     wait(|| live.words().contains("no option is named 'rotat'"));
-    assert!(live.words().contains("the options stay as they are"), "{}", live.words());
+    assert!(live.words().contains("the options are unchanged"), "{}", live.words());
     let words = live.end();
     assert!(words.contains("logs in"), "{words}");
 }

@@ -100,7 +100,7 @@ fn answers_are_compared_with_those_of_the_capture() {
     let run =
         replay(&[&[&sample()[..]], &to[..], &["--compare", "capture", "--ignore", "x"]].concat());
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("'x' is no field"), "{}", run.stderr);
+    assert!(run.stderr.contains("'x' is not a field"), "{}", run.stderr);
 }
 
 #[test]
@@ -189,7 +189,9 @@ fn queries_are_changed_and_unchanged_ones_are_reported() {
     let run = replay(&[&[signed.to_str().unwrap()], &to[..], &["--no-edns"]].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
-        run.stderr.starts_with("warning: 1 query has no changes to EDNS and TSIG: its signature"),
+        run.stderr.starts_with(
+            "warning: 1 query was sent without the changes to EDNS and TSIG: its TSIG"
+        ),
         "{}",
         run.stderr
     );
@@ -205,7 +207,7 @@ fn a_list_is_read_from_standard_input() {
     assert_eq!(run.code, 3);
     assert_eq!(
         run.stderr,
-        "warning: -:2: 'NOTYPE' is no record type; TYPE65 names one by its number\n"
+        "warning: -:2: 'NOTYPE' is not a record type; TYPE65, for example, is a type by its number\n"
     );
     assert!(run.stdout.contains("NXDOMAIN               2"), "{}", run.stdout);
 }
@@ -246,7 +248,7 @@ fn a_run_that_reaches_no_server_fails() {
     // The table shows the share of the input that was sent, and the first error.
     let run = replay(&[&sample(), "-t", "max", "--to", &closed, "--transport", "tcp"]);
     assert!(run.stdout.contains("0 bytes, 0.00 % of the input"), "{}", run.stdout);
-    assert!(run.stdout.contains("first fault"), "{}", run.stdout);
+    assert!(run.stdout.contains("first error"), "{}", run.stdout);
     // With --no-answers, missing answers are no error.
     let run = replay(&[&sample(), "-t", "max", "--to", &silent, "--no-answers", "-q"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -285,31 +287,34 @@ fn invalid_arguments_are_reported() {
     let wrong: [(&[&str], &str); 25] = [
         (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
         (&[&sample()], "--to <HOST[:PORT]>"),
-        (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
-        (&[&sample(), "--to", "127.0.0.1:9", "--ports", "54"], "no DNS query in it"),
+        (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is not a timing"),
+        (&[&sample(), "--to", "127.0.0.1:9", "--ports", "54"], "no DNS queries found"),
         (&[&sample(), "--to", "127.0.0.1:9", "--bind", "::1"], "different IP versions"),
-        (&["-", "--to", to, "--loop", "2"], "--loop 2: standard input is read once"),
+        (&["-", "--to", to, "--loop", "2"], "--loop 2: standard input can be read only once"),
         (&[&sample(), "--to", to, "--limit", "0"], "--limit"),
-        (&[&sample(), "--to", to, "--duration", "0"], "not more than 0 seconds"),
-        (&[&sample(), "--to", to, "--timeout", "-1"], "not a number of seconds from 0"),
+        (&[&sample(), "--to", to, "--duration", "0"], "expected more than 0 seconds"),
+        (&[&sample(), "--to", to, "--timeout", "-1"], "a number of seconds from 0"),
         (&[&sample(), "--to", to, "--retries", "-1"], "invalid value '-1'"),
         (&[&sample(), "--to", "127.0.0.1:0"], "port 0"),
         (&[&sample(), "--to", to, "--drop", "0.5"], "cannot be used with"),
-        (&[&sample(), "--to", to, "--ca", "x"], "--ca is for tls, https and quic"),
-        (&[&sample(), "--to", to, "--path", "/x", "--transport", "tls"], "--path is for https"),
-        (&[&sample(), "--to", to, "--idle", "1"], "--idle is for tcp"),
+        (&[&sample(), "--to", to, "--ca", "x"], "--ca is only for tls, https and quic"),
+        (
+            &[&sample(), "--to", to, "--path", "/x", "--transport", "tls"],
+            "--path is only for https",
+        ),
+        (&[&sample(), "--to", to, "--idle", "1"], "--idle is only for tcp"),
         (&[&sample(), "--to", to, "--filter", "port 1"], "only packets that match --filter"),
-        (&["--list", &empty, "--to", to], "(1 lines, 0 that are no query)"),
+        (&["--list", &empty, "--to", to], "(1 lines, 0 of them not queries)"),
         (&[&sample(), "--to", to, "--edns-size", "511"], "511 is not in 512..=65535"),
         (&[&sample(), "--to", to, "--no-edns", "--dnssec-ok"], "cannot be used with"),
-        (&[&sample(), "--to", to, "--client-subnet", "10.0.0.0/33"], "is no network"),
+        (&[&sample(), "--to", to, "--client-subnet", "10.0.0.0/33"], "is not a network"),
         (
             &[&sample(), "--to", to, "--tsig", "k:hmac-md5:eA=="],
-            "--tsig: 'hmac-md5' is no algorithm",
+            "--tsig: 'hmac-md5' is not a supported algorithm",
         ),
         (&[&sample(), "--to", to, "--tsig", "@/nonexistent/k"], "--tsig: /nonexistent/k: No such"),
         (&["--serve", "127.0.0.1:0", &sample()], "cannot be used with"),
-        (&["--serve", "127.0.0.1:0", "--drop", "0.7", "--garbage", "0.7"], "more than 1"),
+        (&["--serve", "127.0.0.1:0", "--drop", "0.7", "--garbage", "0.7"], "exceeds 1"),
         (&["--serve", "127.0.0.1:0", "--queries", "0"], "--queries"),
     ];
     for (arguments, words) in wrong {

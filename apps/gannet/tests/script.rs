@@ -397,8 +397,8 @@ event zeek_init() { event seen(1.2.3.4); }
     // Refused names and positions.
     let refused = [
         (16, 7, "start", "a name of Zeek's own scripts"),
-        (6, 14, "local", "`local` is no name"),
-        (6, 14, "a b", "`a b` is no name"),
+        (6, 14, "local", "`local` is not a valid name"),
+        (6, 14, "a b", "`a b` is not a valid name"),
         (6, 14, "Host", "`Host` does not fit: "),
         (10, 8, "add_one", "`add_one` does not fit: "),
         (1, 0, "x", "no name of a script"),

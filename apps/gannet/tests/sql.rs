@@ -67,7 +67,7 @@ fn a_capture_on_standard_input_is_one_table() {
     let twice = ask("SELECT c.uid FROM conn c JOIN dns d ON c.uid = d.uid");
     assert_eq!((twice.code, twice.stdout.as_str()), (2, ""));
     assert!(
-        twice.stderr.contains("standard input is read once, for one table"),
+        twice.stderr.contains("standard input can be read only once, for one table"),
         "{}",
         twice.stderr
     );
@@ -80,7 +80,7 @@ fn a_capture_on_standard_input_is_one_table() {
     let file = s.file("sample.pcap", &sample());
     let sql = ["sql", "SELECT count(*) FROM conn", "-", file.to_str().unwrap()];
     let two = Run::with_input(gannet().args(sql), &sample());
-    assert!(two.code == 2 && two.stderr.contains("are not one table"), "{}", two.stderr);
+    assert!(two.code == 2 && two.stderr.contains("cannot form one table"), "{}", two.stderr);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn what_is_no_capture_and_no_log_is_named() {
     fs::create_dir(s.path("empty")).unwrap();
     s.file("notes.txt", b"a,b\n1,2\n");
     for (path, words) in [
-        ("empty", "error: empty: a folder without captures and logs\n"),
-        ("notes.txt", "error: notes.txt: text that is no log: logs are TSV with Zeek's header"),
+        ("empty", "error: empty: the folder contains no captures or logs\n"),
+        ("notes.txt", "error: notes.txt: not a log; logs are TSV with Zeek's header"),
         ("*.pcap", "error: *.pcap: no file matches this pattern\n"),
     ] {
         let mut command = gannet();
@@ -226,7 +226,7 @@ fn rows_of_several_captures_lead_to_packets_of_their_own_capture() {
     let uid = uid.lines().nth(1).unwrap();
     let both = run(&["packets", "--uid", uid, folder]);
     assert_eq!(both.code, 0);
-    assert!(both.stderr.contains(&format!("have a connection {uid} each")), "{}", both.stderr);
+    assert!(both.stderr.contains(&format!("both have a connection {uid}")), "{}", both.stderr);
     // An index with another seed has other uids.
     assert_eq!(run(&["index", "-q", "--seed", "7", name]).code, 0);
     let other = run(&["packets", "--where", "service = 'dns'", name]);
@@ -263,7 +263,7 @@ fn errors_of_conditions_show_the_condition() {
     assert!(of("servise = 'dns'", "conn").starts_with(expected));
     assert_eq!(
         of("true", "software"),
-        "error: rows of software have no uid, which leads to packets\n"
+        "error: rows of software have no uid, which identifies their packets\n"
     );
     assert!(of("", "conn").starts_with("error: ") && !of("", "conn").contains("SELECT"));
 }
@@ -276,7 +276,7 @@ fn a_file_holds_the_answer_of_one_query_only() {
     for option in [&["--out", out][..], &["--parquet"]] {
         let two = Run::with_input(gannet().args(["sql", "-"]).args(option), b"SELECT 1; SELECT 2;");
         assert_eq!((two.code, two.stdout.as_str()), (2, ""), "{}", two.stderr);
-        assert!(two.stderr.contains("takes the answer of one query, not of 2"), "{}", two.stderr);
+        assert!(two.stderr.contains("is for one query, not for 2"), "{}", two.stderr);
     }
     assert_eq!(s.list(""), Vec::<String>::new());
     let one =
@@ -430,5 +430,5 @@ fn a_path_that_is_missing_is_no_query() {
     assert!(both.lines().any(|line| line.starts_with("modbus") && line.ends_with("  captures")));
     let swapped = run(&["sql", source.to_str().unwrap(), "SELECT uid FROM conn"]);
     assert_eq!(swapped.code, 2);
-    assert!(swapped.stderr.contains("hint: the query comes first"), "{}", swapped.stderr);
+    assert!(swapped.stderr.contains("hint: the query is the first argument"), "{}", swapped.stderr);
 }

@@ -453,22 +453,25 @@ fn scripts_that_control_the_analysis_run_in_its_thread() {
         let output = zeek(&args, &format!("{TYPES}{declared}{code}"));
         assert!(output.status.success());
         let text = String::from_utf8(output.stderr).unwrap();
-        let line = text.lines().find(|line| line.contains("analyze")).unwrap_or_default();
+        let line = text.lines().find(|line| line.contains("analyz")).unwrap_or_default();
         line.to_owned()
     };
     let plain = "event new_connection(c: connection) { print c$uid; }";
     assert_eq!(says(plain), "2 threads analyze");
     let calls = "function stop(c: connection) { skip_further_processing(c$id); }
         event new_connection(c: connection) { stop(c); }";
-    assert_eq!(says(calls), "one thread analyzes: stop calls skip_further_processing");
+    assert_eq!(says(calls), "analyzing with one thread: stop calls skip_further_processing");
     let unused = "function stop(c: connection) { skip_further_processing(c$id); }
         event new_connection(c: connection) { print c$uid; }";
     assert_eq!(says(unused), "2 threads analyze");
     let ends = "event new_connection(c: connection) { terminate(); }";
-    assert_eq!(says(ends), "one thread analyzes: new_connection calls terminate");
+    assert_eq!(says(ends), "analyzing with one thread: new_connection calls terminate");
     let passed =
         "event new_connection(c: connection) { local f = skip_further_processing; f(c$id); }";
-    assert_eq!(says(passed), "one thread analyzes: new_connection calls skip_further_processing");
+    assert_eq!(
+        says(passed),
+        "analyzing with one thread: new_connection calls skip_further_processing"
+    );
     let scheduled = "event late(c: connection) { print c$uid; }
         event new_connection(c: connection) { schedule 1sec { late(c) }; }";
     assert!(says(scheduled).ends_with("new_connection schedules an event with a connection"));

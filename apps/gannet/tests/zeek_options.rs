@@ -207,7 +207,7 @@ fn options_that_gannet_lacks_are_refused_with_a_reason() {
         (&["-W"], "--script-budget"),
         (&["-X", "x"], "documentation"),
         (&["--test"], "cargo test"),
-        (&["-O", "gen-C++"], "only Zeek's compilers"),
+        (&["-O", "gen-C++"], "only Zeek's own script compilers"),
         (&["-O", "nonsense"], "-O help"),
         (&["-o", "f"], "no optimization"),
         (&["-0", "f"], "--optimize-files"),

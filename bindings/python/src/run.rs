@@ -164,7 +164,7 @@ impl Run {
             return Err(PyRuntimeError::new_err("this run has begun: its rows are gone"));
         }
         if !self.state.settings.paths().contains(&log) {
-            return Err(PyValueError::new_err(format!("{log} is no log of this run")));
+            return Err(PyValueError::new_err(format!("{log} is not a log of this run")));
         }
         let schema =
             schema_of(log, &self.state.settings).map_err(|error| errors::exception(&error))?;

@@ -40,7 +40,7 @@ def test_logs_that_are_off_by_default_can_be_asked():
 def test_options_are_those_of_read(sample):
     got = gannet.sql("select distinct proto from conn", sample, filter="udp").to_arrow()
     assert got["proto"].to_pylist() == ["udp"]
-    with pytest.raises(TypeError, match="the query names the logs"):
+    with pytest.raises(TypeError, match="the query names them"):
         gannet.sql("select 1", sample, logs=["conn"])
 
 

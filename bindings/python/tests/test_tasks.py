@@ -43,7 +43,7 @@ def test_tasks_have_the_rows_of_one_run(rotated, tasks):
 )
 def test_numbers_out_of_range_are_refused(sample, wrong):
     (name,) = wrong
-    with pytest.raises(ValueError, match=f"{name} is a number"):
+    with pytest.raises(ValueError, match=f"{name} must be a number"):
         gannet.plan(sample, **wrong)
 
 
@@ -53,7 +53,7 @@ def test_a_plan_takes_no_options_of_its_runs(sample):
         with pytest.raises(TypeError, match="Task.run"):
             gannet.plan(sample, **wrong)
     for wrong in [{"threads": 0}, {"threads": 256}, {"batch_rows": 0}]:
-        with pytest.raises(ValueError, match="is a number"):
+        with pytest.raises(ValueError, match="must be a number"):
             list(task.run(**wrong))
     assert sum(len(batch) for batch in task.run(threads=2, batch_rows=1)) == 4
 

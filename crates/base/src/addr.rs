@@ -172,7 +172,7 @@ impl fmt::Display for Subnet {
 impl FromStr for Subnet {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
-        let error = || format!("'{s}' is no subnet; expected ADDRESS/LENGTH, like 10.0.0.0/8");
+        let error = || format!("'{s}' is not a subnet; expected ADDRESS/LENGTH, like 10.0.0.0/8");
         let (a, n) = s.split_once('/').ok_or_else(error)?;
         Self::new(a.parse().map_err(|_| error())?, n.parse().map_err(|_| error())?)
             .ok_or_else(error)

@@ -180,7 +180,7 @@ impl<W: Write> ZstdFrames<W> {
     }
 
     fn encoder(&mut self) -> io::Result<&mut zstd::stream::write::Encoder<'static, W>> {
-        self.encoder.as_mut().ok_or_else(|| io::Error::other("the output has failed before"))
+        self.encoder.as_mut().ok_or_else(|| io::Error::other("an earlier write failed"))
     }
 
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {

@@ -239,7 +239,7 @@ impl DecoderThread {
             let Some(ring) = &mut self.ring else { break };
             let Ok(mut piece) = ring.partner.receive() else {
                 self.ring = None;
-                return Err(io::Error::other("the thread that unpacks has panicked"));
+                return Err(io::Error::other("the decompression thread panicked"));
             };
             if let Some(checker) = &mut ring.checker {
                 let bytes = piece.buffer.get(HEADROOM..piece.end).unwrap_or_default();

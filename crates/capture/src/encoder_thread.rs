@@ -158,7 +158,7 @@ impl EncoderThread {
     fn end(&mut self) -> io::Result<()> {
         match self.partner.end() {
             Some(Ok(result)) => result,
-            Some(Err(_)) => Err(io::Error::other("the thread that writes has panicked")),
+            Some(Err(_)) => Err(io::Error::other("the writer thread panicked")),
             None => Ok(()),
         }
     }

@@ -151,7 +151,7 @@ pub(crate) fn sniff(head: &[u8]) -> Sniffed {
         (b"XCP\0", "a NetXRay capture: convert it with `editcap in out.pcapng` first"),
         (b"TRSNIFF data", "a Sniffer capture: convert it with `editcap in out.pcapng` first"),
         (b"btsnoop\0", "a Bluetooth snoop capture, which holds no IP packets"),
-        (b"BZh", "compressed with bzip2: unpack it with `bunzip2` first"),
+        (b"BZh", "compressed with bzip2; decompress it with `bunzip2` first"),
         (b"PK\x03\x04", "a zip archive: unpack it first"),
         (b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it first"),
     ];

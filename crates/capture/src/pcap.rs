@@ -78,7 +78,7 @@ impl Records {
         let (major, minor) = (u16_at(head, 4, big), u16_at(head, 6, big));
         // One vendor's embedded writer uses version 543.0, which libpcap accepts as well.
         if major != 2 && (major, minor) != (543, 0) {
-            return Err(format!("pcap version {major}.{minor} is not known, only 2.x is"));
+            return Err(format!("pcap version {major}.{minor} is not supported; gannet reads 2.x"));
         }
         let lengths = match (major, minor) {
             (2, 0..=2) => Lengths::WireFirst,
@@ -168,7 +168,9 @@ impl Records {
             };
             let len = cap_len as usize;
             if len > MAX_PACKET {
-                break Stop::Damage(format!("a record claims {cap_len} bytes").into());
+                break Stop::Damage(
+                    format!("a record has an invalid length of {cap_len} bytes").into(),
+                );
             }
             let start = at + header;
             let end = start + len;

@@ -94,7 +94,7 @@ type Flaw = Cow<'static, str>;
 impl Records {
     /// Creates a reader for a file that starts with `head`, and consumes no bytes.
     pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
-        let endian = order(head).ok_or("no pcapng byte order")?;
+        let endian = order(head).ok_or("no pcapng byte-order magic")?;
         known_version(head.get(8..).unwrap_or_default(), endian)?;
         let origin = Origin::default();
         Ok(Self {
@@ -146,19 +146,19 @@ impl Records {
                 // Its length can be read only after its byte order is known.
                 match order(head) {
                     Some(endian) => self.endian = endian,
-                    None => break Stop::Damage("a section header without byte order".into()),
+                    None => break Stop::Damage("a section header without byte-order magic".into()),
                 }
             }
             let big = self.endian.is_big();
             let len = u32_at(head, 4, big) as usize;
             if len < 12 || !len.is_multiple_of(4) || len > MAX_BLOCK {
-                break Stop::Damage(format!("a block claims {len} bytes").into());
+                break Stop::Damage(format!("a block has an invalid length of {len} bytes").into());
             }
             let Some(block) = rest.get(..len) else {
                 break Stop::More(len);
             };
             if u32_at(block, len - 4, big) as usize != len {
-                break Stop::Damage("the two lengths of a block differ".into());
+                break Stop::Damage("the two length fields of a block differ".into());
             }
             let body = block.get(8..len - 4).unwrap_or_default();
             let kind = u32_at(head, 0, big);
@@ -203,11 +203,14 @@ impl Records {
                     u32::from(u16_at(head, 0, big))
                 };
                 let Some(port) = self.packet_interfaces.get(id as usize) else {
-                    return Err(format!("a packet names interface {id}, which is not there").into());
+                    return Err(format!(
+                        "a packet refers to interface {id}, which is not described"
+                    )
+                    .into());
                 };
                 let cap_len = u32_at(head, 12, big);
                 if cap_len as usize > body.len() - 20 {
-                    return Err(format!("a packet of {cap_len} bytes in a shorter block").into());
+                    return Err(format!("a packet of {cap_len} bytes exceeds its block").into());
                 }
                 let ticks = u64::from(u32_at(head, 4, big)) << 32 | u64::from(u32_at(head, 8, big));
                 out.push(PacketRef {
@@ -225,7 +228,9 @@ impl Records {
                     return Err("a packet block is too short".into());
                 };
                 let Some(port) = self.packet_interfaces.first() else {
-                    return Err("a simple packet before any interface".into());
+                    return Err(
+                        "a simple packet block before the first interface description".into()
+                    );
                 };
                 // The block has no captured length, which follows from the other lengths.
                 let wire_len = u32_at(head, 0, big);
@@ -318,7 +323,7 @@ fn known_version(body: &[u8], endian: Endian) -> Result<(), String> {
     let (major, minor) = (u16_at(body, 4, endian.is_big()), u16_at(body, 6, endian.is_big()));
     // Readers need not distinguish 1.2 from 1.0.
     if major != 1 {
-        return Err(format!("pcapng version {major}.{minor} is not known, only 1.x is"));
+        return Err(format!("pcapng version {major}.{minor} is not supported; gannet reads 1.x"));
     }
     Ok(())
 }
@@ -499,7 +504,10 @@ mod tests {
         let start = section(false, &[]);
         let with = |tail: Vec<u8>| [start.clone(), tail].concat();
         assert!(flaw(&with(enhanced(0, 0, b"", 0, false))).contains("interface 0"));
-        assert!(flaw(&with(block(SIMPLE_PACKET, &[0; 8], false))).contains("before any interface"));
+        assert!(
+            flaw(&with(block(SIMPLE_PACKET, &[0; 8], false)))
+                .contains("before the first interface")
+        );
         let mut mismatched = block(99, &[0; 4], false);
         mismatched[12] = 20;
         assert!(flaw(&with(mismatched)).contains("differ"));

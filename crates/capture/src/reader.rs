@@ -210,7 +210,7 @@ impl Reader {
                 return Err(at.unreadable(failed, compression, meter.as_deref(), 0, SNIFF));
             }
             Sniffed::Nothing(_) if Compression::sniff(head).is_some() => {
-                let what = "compressed twice: unpack it once first".into();
+                let what = "compressed twice; decompress it once first".into();
                 return Err(Error::Unsupported { file, what });
             }
             Sniffed::Nothing(found) => return Err(Error::NotACapture { file, found }),
@@ -471,15 +471,16 @@ impl ErrorPosition {
         let Self { file, packet, offset } = self;
         match (failed, compression) {
             (None, _) => {
-                let what = format!("a record needs {want} bytes and {have} are left");
+                let what = format!("a record of {want} bytes, of which only {have} are present");
                 Error::Cut { file, packet, offset, what }
             }
             (Some(source), Some(compression)) if !meter.is_some_and(Meter::failed) => {
                 if source.kind() == io::ErrorKind::UnexpectedEof {
-                    let what = format!("the {} data end too early", compression.name());
+                    let what = format!("the {} data are truncated", compression.name());
                     Error::Cut { file, packet, offset, what }
                 } else {
-                    let what = format!("the {} data do not unpack: {source}", compression.name());
+                    let what =
+                        format!("the {} data cannot be decompressed: {source}", compression.name());
                     Error::Damaged { file, packet, offset, what }
                 }
             }

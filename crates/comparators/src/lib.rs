@@ -101,8 +101,8 @@ impl Kind {
             Self::Llvm => Ok(Box::new(llvm::Llvm::new(program)?)),
             #[allow(unreachable_patterns)]
             _ => Err(Unavailable::new(match self.feature() {
-                Some(feature) => format!("this build is without the feature {feature}"),
-                None => "this system does not have it".into(),
+                Some(feature) => format!("this build lacks the feature {feature}"),
+                None => "it is not available on this system".into(),
             })),
         }
     }

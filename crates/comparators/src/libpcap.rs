@@ -99,7 +99,7 @@ impl Libpcap {
         let library = library()?;
         let raw = |i: &Insn| RawInsn { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
         let insns: Vec<RawInsn> = program.insns().iter().map(raw).collect();
-        let refused = || Unavailable::new("libpcap finds the program invalid");
+        let refused = || Unavailable::new("libpcap rejects the program");
         let len = c_int::try_from(insns.len()).map_err(|_| refused())?;
         // Before 1.10.7, a scratch word that is read before it is written holds garbage from the
         // stack.

@@ -34,9 +34,9 @@ impl Socket {
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         foreign::check(program).map_err(|e| Unavailable::new(e.to_string()))?;
         foreign::same_meaning(program).map_err(Unavailable::new)?;
-        attach(program.insns()).map(|pair| Self { pair: Mutex::new(pair) }).map_err(|error| {
-            Unavailable::new(format!("the kernel does not take the filter: {error}"))
-        })
+        attach(program.insns())
+            .map(|pair| Self { pair: Mutex::new(pair) })
+            .map_err(|error| Unavailable::new(format!("the kernel rejects the filter: {error}")))
     }
 }
 
@@ -174,7 +174,7 @@ impl Timed {
         };
         let fd = bpf(PROG_LOAD, &mut load);
         let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0);
-        let fd = fd.ok_or_else(|| unavailable("the kernel does not load the program"))?;
+        let fd = fd.ok_or_else(|| unavailable("the kernel rejects the program"))?;
         // SAFETY: the kernel just created it, and it has no other owner.
         Ok(Self { program: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
@@ -193,7 +193,7 @@ impl Timed {
             ..TestRun::default()
         };
         if bpf(PROG_TEST_RUN, &mut test) != 0 {
-            return Err(unavailable("the kernel does not run the program"));
+            return Err(unavailable("the kernel cannot run the program"));
         }
         Ok((test.verdict, test.duration))
     }

@@ -7,7 +7,7 @@ use crate::analysis::Analysis;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The index does not exist.
-    #[error("{0} has no index: gannet index {0} makes one")]
+    #[error("{0} has no index; create it with: gannet index {0}")]
     Missing(PathBuf),
     /// A file cannot be read or written.
     #[error("{0}: {1}")]
@@ -16,7 +16,7 @@ pub enum Error {
     #[error("{0} is damaged: {1}; run gannet index again")]
     Damaged(PathBuf, &'static str),
     /// Another version wrote it.
-    #[error("{0} is of version {1}, and this gannet reads version {2}; run gannet index again")]
+    #[error("{0} has version {1}, but this gannet reads version {2}; run gannet index again")]
     Version(PathBuf, u32, u32),
     /// The capture differs from the one that was indexed.
     #[error("{0} does not fit its capture: {1}; run gannet index again")]

@@ -197,7 +197,7 @@ impl<R: Read + Seek> Index<R> {
         }
         let total = self.header.packets;
         find_list(&block, entry.first, target, total)
-            .map_err(|()| self.damaged("a list does not end"))
+            .map_err(|()| self.damaged("a list is not terminated"))
     }
 
     /// Finds the only block that may contain a key.
@@ -434,7 +434,11 @@ mod tests {
         let words = error(&own);
         assert!(words.ends_with(": No such file or directory (os error 2)"), "{words}");
         std::fs::write(&own, b"").unwrap();
-        assert!(error(&own).contains("has no index: gannet index"), "{}", error(&own));
+        assert!(
+            error(&own).contains("has no index; create it with: gannet index"),
+            "{}",
+            error(&own)
+        );
         std::fs::remove_file(&own).unwrap();
     }
 

@@ -98,7 +98,7 @@ impl Header {
                 0 => None,
                 GZIP => Some(Compression::Gzip),
                 ZSTD => Some(Compression::Zstd),
-                _ => return Err(damaged("it has the flags of two compressions")),
+                _ => return Err(damaged("its header has the flags of two compression formats")),
             },
             analysis: Analysis {
                 ignores_checksums: flags & IGNORES_CHECKSUMS != 0,

@@ -239,7 +239,7 @@ fn an_index_that_does_not_fit_is_refused() {
     let s = Scratch::new("index-fit");
     let capture = s.traffic("a.pcap");
     let missing = Index::open(&capture).unwrap_err().to_string();
-    assert!(missing.contains("has no index: gannet index "), "{missing}");
+    assert!(missing.contains("has no index; create it with: gannet index "), "{missing}");
     assert!(index(&capture, &s.0.join("out"), 1));
     Index::open(&capture).unwrap();
     let mut bytes = fs::read(&capture).unwrap();

@@ -12,7 +12,7 @@ pub enum Error {
     )]
     NotPermitted(String),
     /// The link type of the interface is not supported.
-    #[error("{name}: frames of this kind of interface cannot be read (hardware type {kind})")]
+    #[error("{name}: interfaces of this type are not supported (ARP hardware type {kind})")]
     LinkType {
         /// The interface.
         name: String,

@@ -51,10 +51,10 @@ impl RingOptions {
         };
         let blocks = u32::try_from(bytes / u64::from(block_size)).unwrap_or(u32::MAX);
         if blocks < 2 {
-            return Err(Error::Ring("a capture ring has 128 KiB at least".into()));
+            return Err(Error::Ring("a capture ring has at least 128 KiB".into()));
         }
         if blocks > MAX_BLOCKS {
-            return Err(Error::Ring("a capture ring has 64 GiB at most".into()));
+            return Err(Error::Ring("a capture ring has at most 64 GiB".into()));
         }
         Ok(Self { block_size, blocks, ..default })
     }

@@ -90,7 +90,7 @@ impl Sandbox {
             missing.push(format!("capabilities ({error})"));
         }
         if self.executes {
-            missing.push("Landlock and seccomp (a postprocessor is run)".into());
+            missing.push("Landlock and seccomp (--postprocessor runs programs)".into());
         } else {
             missing.extend(self.landlock().err());
             if let Err(error) = seccomp(self.connects) {
@@ -123,9 +123,9 @@ impl Sandbox {
         match ruleset.restrict_self().map_err(error_of)?.ruleset {
             RulesetStatus::FullyEnforced => Ok(()),
             RulesetStatus::PartiallyEnforced => {
-                Err("parts of Landlock (the kernel is older)".into())
+                Err("parts of Landlock (the kernel is too old)".into())
             }
-            RulesetStatus::NotEnforced => Err("Landlock (the kernel has none)".into()),
+            RulesetStatus::NotEnforced => Err("Landlock (the kernel does not support it)".into()),
         }
     }
 }

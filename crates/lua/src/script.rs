@@ -178,7 +178,7 @@ pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), 
     if source.starts_with(b"\x1bLJ") {
         let path = path.display();
         return Err(Error::Syntax(format!(
-            "{path}: bytecode of LuaJIT: scripts are run as text only"
+            "{path}: LuaJIT bytecode is not supported; scripts must be text"
         )));
     }
     let (ended, written) = start(path, &source, arguments, options).map_err(explain)?;

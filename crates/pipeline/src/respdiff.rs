@@ -49,10 +49,10 @@ pub enum Error {
         error: heed::Error,
     },
     /// The environment has queries already.
-    #[error("{} has queries already", .0.display())]
+    #[error("{} already contains queries", .0.display())]
     Used(PathBuf),
     /// The number of answers differs from the number of servers.
-    #[error("{answers} answers of {servers} servers")]
+    #[error("{answers} answers for {servers} servers")]
     Servers {
         /// Number of answers.
         answers: usize,
@@ -60,10 +60,10 @@ pub enum Error {
         servers: usize,
     },
     /// A message is longer than DNS allows.
-    #[error("a message of {0} bytes")]
+    #[error("a message of {0} bytes is too long")]
     Long(usize),
     /// The maximum number of queries is reached.
-    #[error("4,294,967,296 queries are the most")]
+    #[error("more than 4,294,967,296 queries")]
     Full,
 }
 
@@ -295,7 +295,7 @@ mod tests {
         writer.put(b"query", &[Some((b"answer", time)), None]).unwrap();
         writer.put(b"", &[None, Some((b"x", Duration::from_secs(90_000)))]).unwrap();
         let wrong = writer.put(b"query", &[None]).unwrap_err();
-        assert_eq!(wrong.to_string(), "1 answers of 2 servers");
+        assert_eq!(wrong.to_string(), "1 answers for 2 servers");
         assert!(matches!(writer.put(&[0; 65_536], &[None, None]), Err(Error::Long(65_536))));
         assert_eq!(close(writer, 5, 6), 2);
         let number = |n: u32| n.to_le_bytes().to_vec();
@@ -315,7 +315,7 @@ mod tests {
             (&b"one"[..], &b"\x02\0\0\0"[..], VERSION)
         );
         let again = Writer::create(&folder.0, &["one"]).err().unwrap();
-        assert!(again.to_string().ends_with("has queries already"));
+        assert!(again.to_string().ends_with("already contains queries"));
     }
 
     #[test]

@@ -161,8 +161,8 @@ fn overflow(error: DataFusionError) -> DataFusionError {
     let DataFusionError::ArrowError(inner, _) = &error else { return error };
     let ArrowError::ArithmeticOverflow(text) = &**inner else { return error };
     let what = text.strip_prefix("Overflow happened on: ").unwrap_or(text);
-    let hint = "cast one of the operands to double";
-    Error::query(format!("{what} is no bigint")).with_hint(Some(hint.to_owned())).into()
+    let hint = "cast an operand to double";
+    Error::query(format!("{what} does not fit in bigint")).with_hint(Some(hint.to_owned())).into()
 }
 
 fn evaluate(operation: Operation, arrays: &[ArrayRef]) -> Result<ArrayRef> {
@@ -207,7 +207,9 @@ fn shift_times(times: &ArrayRef, by: &ArrayRef, sign: f64) -> Result<ArrayRef> {
         let moved = (micros.abs() < 9.2e18).then(|| time.checked_add(micros as i64)).flatten();
         match moved {
             Some(moved) => Ok(Some(moved)),
-            None => Err(Error::query(format!("{by} seconds lead to no time")).into()),
+            None => {
+                Err(Error::query(format!("adding {by} seconds gives a time out of range")).into())
+            }
         }
     };
     let moved = times.iter().zip(by).map(shift).collect::<Result<TimestampMicrosecondArray>>()?;
@@ -332,8 +334,8 @@ fn as_time(expr: Expr, ty: &DataType) -> Result<Expr> {
         return Ok(time);
     }
     if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &expr {
-        let hint = "times are '2023-11-14', '2023-11-14 22:20:05.5', '2023-11-14T22:20:05Z' and seconds since 1970";
-        let error = Error::query(format!("'{text}' is no time"));
+        let hint = "write times like '2023-11-14', '2023-11-14 22:20:05.5' or '2023-11-14T22:20:05Z', or as seconds since 1970";
+        let error = Error::query(format!("'{text}' is not a time"));
         return Err(error.with_hint(Some(hint.to_owned())).near(text).into());
     }
     let seconds = match &expr {

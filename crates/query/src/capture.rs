@@ -217,8 +217,8 @@ fn run_engine(
     let mut stream = match paths {
         [path] if is_stdin(path) => Stream::from_reader(shared.stdin()?),
         _ if paths.iter().any(|path| is_stdin(path)) => {
-            let error = Error::input("-: standard input and other captures are not one table");
-            let hint = "mergecap, or the captures in files, make them one stream";
+            let error = Error::input("-: standard input and other captures cannot form one table");
+            let hint = "merge them with mergecap, or write standard input to a file first";
             return Err(error.with_hint(Some(hint.to_owned())));
         }
         _ => Stream::open(paths, access).map_err(|e| Error::input(e.to_string()))?,

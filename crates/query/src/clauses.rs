@@ -65,15 +65,15 @@ impl Visitor for Clauses {
     type Break = Unsupported;
 
     fn pre_visit_query(&mut self, query: &Query) -> Checked {
-        const LIMIT: Option<&str> = Some("LIMIT behind the query takes its first rows");
+        const LIMIT: Option<&str> = Some("use LIMIT at the end of the query");
         reject(!query.locks.is_empty() || query.for_clause.is_some(), "FOR")?;
         reject(query.settings.is_some(), "SETTINGS")?;
-        let hint = Some("--json, --csv, --parquet and --table choose the format");
+        let hint = Some("use --json, --csv, --parquet or --table for the format");
         reject_with(query.format_clause.is_some(), "FORMAT", hint)?;
         reject_with(query.fetch.is_some(), "FETCH", LIMIT)?;
         if let Some(LimitClause::LimitOffset { limit_by, .. }) = &query.limit_clause {
             let hint = Some(
-                "QUALIFY row_number() OVER (PARTITION BY …) <= n takes the first rows of each group",
+                "use QUALIFY row_number() OVER (PARTITION BY …) <= n for the first rows of each group",
             );
             reject_with(!limit_by.is_empty(), "BY", hint)?;
         }
@@ -87,7 +87,7 @@ impl Visitor for Clauses {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> Checked {
-        let hint = Some("LIMIT behind the query takes its first rows");
+        let hint = Some("use LIMIT at the end of the query");
         reject_with(select.top.is_some(), "TOP", hint)?;
         if let Some(modifiers) = &select.select_modifiers {
             reject(modifiers.high_priority, "HIGH_PRIORITY")?;
@@ -98,14 +98,14 @@ impl Visitor for Clauses {
             reject(modifiers.sql_no_cache, "SQL_NO_CACHE")?;
             reject(modifiers.sql_calc_found_rows, "SQL_CALC_FOUND_ROWS")?;
         }
-        let hint = Some("SELECT * EXCLUDE (column) leaves out a column");
+        let hint = Some("use SELECT * EXCLUDE (column) to leave out a column");
         reject_with(select.exclude.is_some(), "EXCLUDE", hint)?;
         reject(select.into.is_some(), "INTO")?;
         reject(!select.lateral_views.is_empty(), "LATERAL VIEW")?;
-        let hint = Some("WHERE has the same rows");
+        let hint = Some("use WHERE");
         reject_with(select.prewhere.is_some(), "PREWHERE", hint)?;
         if let Some(kind) = select.connect_by.first() {
-            let hint = Some("WITH RECURSIVE follows rows that refer to each other");
+            let hint = Some("use WITH RECURSIVE to follow rows that refer to each other");
             let words = match kind {
                 ConnectByKind::ConnectBy { .. } => "CONNECT BY",
                 ConnectByKind::StartWith { .. } => "START WITH",
@@ -121,12 +121,12 @@ impl Visitor for Clauses {
                 "WITH CUBE" => "WITH CUBE",
                 _ => "GROUPING SETS",
             };
-            let hint = Some("GROUP BY ROLLUP (column) has a row for all groups together");
+            let hint = Some("use GROUP BY ROLLUP (column) for a row with totals");
             reject_with(true, words, hint)?;
         }
         reject(!select.cluster_by.is_empty(), "CLUSTER BY")?;
         reject(!select.distribute_by.is_empty(), "DISTRIBUTE BY")?;
-        let hint = Some("ORDER BY sorts rows");
+        let hint = Some("use ORDER BY");
         reject_with(!select.sort_by.is_empty(), "SORT BY", hint)?;
         reject(select.value_table_mode.is_some(), "AS")?;
         select.projection.iter().try_for_each(check_item)?;
@@ -134,7 +134,7 @@ impl Visitor for Clauses {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Checked {
-        let sample = Some("WHERE random() < 0.1 takes about a tenth of the rows");
+        let sample = Some("use WHERE random() < 0.1 for about a tenth of the rows");
         match factor {
             TableFactor::Table {
                 alias,
@@ -239,7 +239,7 @@ fn check_joins(table: &TableWithJoins) -> Checked {
             | JoinOperator::LeftArrayJoin
             | JoinOperator::InnerArrayJoin => reject(true, "ARRAY JOIN")?,
             JoinOperator::CrossJoin(constraint) if *constraint != JoinConstraint::None => {
-                reject_with(true, "CROSS JOIN", Some("a JOIN with a condition is no CROSS JOIN"))?;
+                reject_with(true, "CROSS JOIN", Some("a CROSS JOIN has no condition; use JOIN"))?;
             }
             _ => {}
         }

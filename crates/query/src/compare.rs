@@ -107,7 +107,7 @@ fn reject_network(of: &Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
         return Ok(());
     }
     let name = &column.name;
-    let error = Error::query(format!("'{text}' is a network, and {name} is one address"));
+    let error = Error::query(format!("'{text}' is a network, but {name} is a single address"));
     let hint = format!("cidr({name}, '{text}') is true for the addresses of the network");
     Err(error.with_hint(Some(hint)).near(text).into())
 }

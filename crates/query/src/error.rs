@@ -135,7 +135,7 @@ impl Error {
             DataFusionError::SQL(inner, _) => Self::from_parser(&inner.to_string(), sql),
             DataFusionError::Plan(text) => Self::from_plan(text, sql),
             DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
-                Self::query("a query is one statement; - reads several from standard input")
+                Self::query("give one statement; use - to read several from standard input")
             }
             DataFusionError::NotImplemented(text)
                 if text.contains("COUNT DISTINCT with multiple") =>
@@ -216,7 +216,7 @@ impl Error {
             }
             SchemaError::AmbiguousReference { field } => {
                 let name = &field.name;
-                let hint = format!("put the table's name before it: conn.{name}");
+                let hint = format!("qualify it with the name of its table: conn.{name}");
                 let all = Self::query(format!("several tables have a column '{name}'"))
                     .with_hint(Some(hint));
                 match find(sql, name) {
@@ -288,7 +288,7 @@ impl Error {
         }
         if let Some(name) = text.strip_prefix("Invalid qualifier ") {
             let hint = "Zeek's id is id.orig_h, id.orig_p, id.resp_h and id.resp_p";
-            let error = Self::query(format!("no table of the query is called '{name}'"));
+            let error = Self::query(format!("the query has no table '{name}'"));
             let error = error.with_hint(Some(hint.to_owned()).filter(|_| name == "id"));
             return error.near(name).found_in(sql);
         }
@@ -508,10 +508,10 @@ fn unknown_table(field: &Column, valid: &[Column]) -> Option<Error> {
     let names: Vec<_> = tables.into_iter().collect();
     let hint = match field.relation.as_ref()?.schema() {
         // Two dots in a word: a name of a host or an address without quotes.
-        Some(_) => format!("a string is in single quotes: '{}'", field.flat_name()),
-        None => format!("the query calls its tables {}", names.join(", ")),
+        Some(_) => format!("write strings in single quotes: '{}'", field.flat_name()),
+        None => format!("the tables of the query are {}", names.join(", ")),
     };
-    let error = Error::query(format!("no table of the query is called '{table}'"));
+    let error = Error::query(format!("the query has no table '{table}'"));
     Some(error.with_hint(Some(hint)))
 }
 

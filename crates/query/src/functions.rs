@@ -138,7 +138,7 @@ fn cidr(arrays: &[ArrayRef]) -> Result<ArrayRef> {
                 Some(subnet) => subnet,
                 None => {
                     return exec_err!(
-                        "cidr: '{net}' is no network: write 10.0.0.0/8 or 2001:db8::/32"
+                        "cidr: '{net}' is not a network; write it like 10.0.0.0/8 or 2001:db8::/32"
                     );
                 }
             },
@@ -231,7 +231,7 @@ fn hist(arrays: &[ArrayRef]) -> Result<ArrayRef> {
                 Some(interval) => interval,
                 None => {
                     return exec_err!(
-                        "hist: '{width}' is no interval: write 500ms, 10s, 1m, 6h, 1d or 1w"
+                        "hist: '{width}' is not an interval; write it like 500ms, 10s, 1m, 6h, 1d or 1w"
                     );
                 }
             },

@@ -18,11 +18,11 @@ pub(crate) fn quoting_hint(sql: &str, at: Location) -> Option<String> {
     let after = chars.get(column..)?.iter().take_while(|c| is_part(c)).count();
     let word: String = chars.get(column - before..column + after)?.iter().collect();
     if word.parse::<gannet_base::Addr>().is_ok() || word.parse::<gannet_base::Subnet>().is_ok() {
-        return Some(format!("an address or a network is in single quotes: '{word}'"));
+        return Some(format!("write addresses and networks in single quotes: '{word}'"));
     }
     let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.contains('/');
     (is_name && word.contains('.'))
-        .then(|| format!("here, a name with a dot is in double quotes: \"{word}\""))
+        .then(|| format!("write names with a dot in double quotes here: \"{word}\""))
 }
 
 /// Converts the error of a failed cast, with the location of the value if it is in the query.
@@ -35,11 +35,11 @@ pub(crate) fn cast_error(text: &str, sql: &str) -> Error {
         Some(span) => {
             let is_span = value.starts_with(|c: char| c.is_ascii_digit()) && value.contains(' ');
             let hint = is_span.then(|| format!("INTERVAL '{value}' is a span of time"));
-            Error::query(format!("'{value}' is no number")).with_hint(hint).at(sql, span)
+            Error::query(format!("'{value}' is not a number")).with_hint(hint).at(sql, span)
         }
         None => Error::query(text.clone())
             .with_hint(is_number.then(|| {
-                "TRY_CAST(value AS BIGINT) is null where a value is no number".to_owned()
+                "TRY_CAST(value AS BIGINT) is null if a value is not a number".to_owned()
             })),
     }
 }
@@ -56,18 +56,19 @@ pub(crate) fn comparison_error(text: &str) -> Option<Error> {
         return None;
     }
     if text.contains("List(") {
-        let hint = "list_contains(answers, 'value') looks for an element, array_to_string(answers, ',') is a text";
+        let hint = "use list_contains(answers, 'value') to find an element, or array_to_string(answers, ',') for a string";
         return Some(
-            Error::query("a list is not compared with a single value").with_hint(Some(hint.into())),
+            Error::query("a list cannot be compared with a single value")
+                .with_hint(Some(hint.into())),
         );
     }
     if text.contains("Timestamp(") && text.contains("LIKE") {
         let hint = "ts >= '2023-11-14' AND ts < '2023-11-15' is a day, and to_char(ts, '%Y-%m-%d') is a text";
-        return Some(Error::query("LIKE takes texts, not times").with_hint(Some(hint.into())));
+        return Some(Error::query("LIKE needs strings, not times").with_hint(Some(hint.into())));
     }
     text.contains("Boolean").then(|| {
         let hint = "local_orig and NOT local_orig are conditions, and so is local_orig = true";
-        Error::query("a boolean is compared with booleans only").with_hint(Some(hint.into()))
+        Error::query("a boolean can be compared only with booleans").with_hint(Some(hint.into()))
     })
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn alias_hint(name: &str, sql: &str) -> Option<String> {
     let is = |token: &Token, text: &str| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case(text));
     let is_named = words.windows(2).any(|two| is(two[0], "as") && is(two[1], name));
     is_named.then(|| {
-        format!("'{name}' is a result: HAVING has conditions on results of groups, QUALIFY those on windows, and WHERE the expression itself")
+        format!("'{name}' is computed by the query: use HAVING for conditions on groups, QUALIFY for those on windows, and repeat the expression in WHERE")
     })
 }
 
@@ -119,14 +120,14 @@ pub(crate) fn other_logs_hint(name: &str) -> Option<String> {
     let fields = || schemas.iter().flat_map(|schema| &schema.fields).filter(|f| f.name == name);
     if fields().next().is_some() && fields().all(|field| field.optional) {
         return Some(format!(
-            "logs have {name} on request: gannet analyze --columns {name}; of captures it is made where a query names it"
+            "{name} is an optional column: add it to logs with gannet analyze --columns {name}; for captures, a query that names it is enough"
         ));
     }
     let logs: Vec<_> =
         schemas.iter().filter(|schema| has(schema)).map(|s| s.path).take(5).collect();
     Some(match logs.is_empty() {
-        true => format!("a string is in single quotes: '{name}'"),
-        false => format!("a column of this name is in {}", logs.join(", ")),
+        true => format!("write strings in single quotes: '{name}'"),
+        false => format!("{} has a column of this name", logs.join(", ")),
     })
 }
 

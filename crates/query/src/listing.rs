@@ -65,7 +65,9 @@ pub(crate) fn list(paths: &[PathBuf], skipped: &mut Vec<String>) -> Result<Vec<S
             list_folder(path, &mut sources, skipped)?;
             if sources.len() == before {
                 let path = path.display();
-                return Err(Error::input(format!("{path}: a folder without captures and logs")));
+                return Err(Error::input(format!(
+                    "{path}: the folder contains no captures or logs"
+                )));
             }
         } else if path.exists() {
             sources.extend(detect(path)?);
@@ -224,9 +226,9 @@ pub(crate) fn detect(path: &Path) -> Result<Vec<Source>, Error> {
             Content::Log { log, schema, format: Format::Json }
         } else {
             gannet_capture::Reader::open(path).map_err(|error| match error {
-                gannet_capture::Error::NotACapture { found: "text", .. } => failed(
-                    &"text that is no log: logs are TSV with Zeek's header, JSON lines or Parquet",
-                ),
+                gannet_capture::Error::NotACapture { found: "text", .. } => {
+                    failed(&"not a log; logs are TSV with Zeek's header, JSON lines or Parquet")
+                }
                 other => Error::input(other.to_string()),
             })?;
             Content::Capture

@@ -124,9 +124,9 @@ fn query(statement: &mut Statement) -> Result<&mut ast::Statement, Error> {
 }
 
 fn not_a_query() -> Error {
-    let what =
-        "only queries are run: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES, SHOW COLUMNS";
-    let hint = "--out FILE writes an answer; WITH name AS (SELECT …) names one within a query";
+    let what = "only queries are supported: SELECT, WITH, VALUES, EXPLAIN, DESCRIBE, SHOW TABLES, SHOW COLUMNS";
+    let hint =
+        "use --out FILE to write a result, and WITH name AS (SELECT …) for an intermediate one";
     Error::query(what).with_hint(Some(hint.to_owned()))
 }
 

@@ -134,7 +134,7 @@ impl Shared {
     fn no_stdin() -> Error {
         let hint = "with the capture in a file, or with logs of it (gannet analyze --format parquet -o logs -), a query has \
                     several tables";
-        let error = Error::query("standard input is read once, for one table");
+        let error = Error::query("standard input can be read only once, for one table");
         error.with_hint(Some(hint.to_owned()))
     }
 
@@ -387,7 +387,7 @@ impl Session {
         let known = self.tables();
         let hint = match known.is_empty() {
             true => Some(
-                "no capture or log is given; FROM 'trace.pcap' names one in the query".to_owned(),
+                "no capture or log is given; name one in the query: FROM 'trace.pcap'".to_owned(),
             ),
             false => suggestion(name, known.iter().map(String::as_str)).or_else(|| {
                 let most = known.len() <= MAX_LISTED_TABLES;
@@ -402,8 +402,9 @@ impl Session {
         };
         let lower = name.to_ascii_lowercase();
         if lower.starts_with("read_") || lower == "parquet_scan" {
-            let hint =
-                Some("a path in single quotes is a table: FROM 'logs/conn.parquet'".to_owned());
+            let hint = Some(
+                "write the path of a table in single quotes: FROM 'logs/conn.parquet'".to_owned(),
+            );
             return Error::query(format!("no function is named '{name}'")).with_hint(hint);
         }
         let is_log = gannet_engine::schemas().iter().any(|schema| schema.path == lower);
@@ -420,7 +421,7 @@ impl Session {
             return Error::query(format!("no file has the log '{name}'")).with_hint(Some(hint));
         }
         if Path::new(name).extension().is_some() {
-            let hint = Some(format!("a path is in single quotes: FROM '{name}'"));
+            let hint = Some(format!("write paths in single quotes: FROM '{name}'"));
             return Error::query(format!("no table is named '{name}'")).with_hint(hint);
         }
         Error::query(format!("no table is named '{name}'")).with_hint(hint)
@@ -475,8 +476,8 @@ impl Session {
             [_, ending] if !is_schema(name) => {
                 let path = format!("{name}.{}", ending.value);
                 let hint = match Path::new(&path).exists() {
-                    true => format!("a path is in single quotes: FROM '{path}'"),
-                    false => "a log of a capture is FROM 'trace.pcap'.dns".to_owned(),
+                    true => format!("write paths in single quotes: FROM '{path}'"),
+                    false => "write a log of a capture as FROM 'trace.pcap'.dns".to_owned(),
                 };
                 let error = Error::query(format!("no table is named '{path}'"));
                 Err((error.with_hint(Some(hint)), first.span.union(&ending.span)))
@@ -561,7 +562,7 @@ fn only_log(path: &Path, sources: &[Source]) -> Result<String, Error> {
     }
     match logs.len() {
         1 => Ok(logs.first().copied().unwrap_or_default().to_owned()),
-        0 => Err(Error::input(format!("{} has no capture and no log", path.display()))),
+        0 => Err(Error::input(format!("{} contains no captures or logs", path.display()))),
         _ => {
             let path = path.display();
             let names: Vec<_> = logs.into_iter().collect();

@@ -42,8 +42,7 @@ pub(crate) fn classify(statement: &mut Statement, sql: &str) -> Result<Statement
     match inner.as_mut() {
         ast::Statement::ShowTables { show_options, .. } => {
             let condition = condition(show_options, "name").map_err(|words| {
-                let hint =
-                    "SELECT table_name FROM information_schema.tables WHERE … chooses tables";
+                let hint = "use SELECT table_name FROM information_schema.tables WHERE …";
                 unsupported(words, hint, sql)
             })?;
             Ok(StatementKind::Tables(condition))

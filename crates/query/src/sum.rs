@@ -61,8 +61,8 @@ fn narrow(sums: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn too_large() -> DataFusionError {
-    let hint = "cast what is added to double";
-    Error::query("a sum is no bigint").with_hint(Some(hint.to_owned())).near("sum").into()
+    let hint = "cast the argument to double";
+    Error::query("a sum does not fit in bigint").with_hint(Some(hint.to_owned())).near("sum").into()
 }
 
 impl AggregateUDFImpl for CheckedSum {
@@ -114,8 +114,8 @@ impl AggregateUDFImpl for CheckedSum {
         if args.is_distinct {
             if !is_integer(&args.return_field) {
                 let error =
-                    Error::query("sum(DISTINCT …) of a window that slides adds integers only");
-                let hint = "cast what is added to bigint, or leave out DISTINCT";
+                    Error::query("sum(DISTINCT …) over a sliding window supports only integers");
+                let hint = "cast the argument to bigint, or omit DISTINCT";
                 return Err(error.with_hint(Some(hint.to_owned())).near("sum").into());
             }
             return Ok(Box::<SlidingDistinctSum>::default());

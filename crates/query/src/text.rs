@@ -96,7 +96,8 @@ impl PartitionStream for TextRows {
                 // Truncated or damaged compressed data: the rows read so far are valid.
                 Err(error) if is_compressed(&path) => {
                     let path = path.display();
-                    let text = "the packed data ends early or is damaged; rows before it are read";
+                    let text =
+                        "the compressed data is truncated or damaged; the rows before it were read";
                     shared.report_damage(format!("{path}: {text} ({error})"));
                     Ok(())
                 }
@@ -137,28 +138,28 @@ impl ReadErrors {
         let path = path.display();
         match self.lines {
             0 => {}
-            1 => shared.report_damage(format!("{path}: 1 line is no row and was skipped")),
+            1 => shared.report_damage(format!("{path}: skipped 1 line that is not a row")),
             lines => {
-                shared.report_damage(format!("{path}: {lines} lines are no rows and were skipped"));
+                shared.report_damage(format!("{path}: skipped {lines} lines that are not rows"));
             }
         }
         for (column, count) in &self.values {
             shared.report_damage(match count {
-                1 => format!("{path}: 1 value of '{column}' is not of its type and reads as null"),
+                1 => format!("{path}: 1 value of '{column}' does not have the type of its column and is read as null"),
                 _ => format!(
-                    "{path}: {count} values of '{column}' are not of its type and read as null"
+                    "{path}: {count} values of '{column}' do not have the type of their column and are read as null"
                 ),
             });
         }
         for (column, count) in &self.columns {
             let what = format!(
-                "{path}: {count} rows have a column '{column}' that the first {SCHEMA_LINES} rows have not: it is not read"
+                "{path}: {count} rows have a column '{column}' that the first {SCHEMA_LINES} rows lack; it is ignored"
             );
             shared.report_damage(what);
         }
         if self.others > 0 {
             shared.report_damage(format!(
-                "{path}: {} values of other columns are not read either",
+                "{path}: {} values of other such columns are also ignored",
                 self.others
             ));
         }

@@ -19,7 +19,7 @@ pub enum Error {
         error: io::Error,
     },
     /// The input has no query to send.
-    #[error("{input}: no DNS query in it{}{}", detail(*.is_list, *.packets, *.responses, *.other), after(.first))]
+    #[error("{input}: no DNS queries found{}{}", detail(*.is_list, *.packets, *.responses, *.other), after(.first))]
     NoQueries {
         /// The path that was read.
         input: String,
@@ -35,7 +35,7 @@ pub enum Error {
         first: Option<String>,
     },
     /// A client socket could not be created.
-    #[error("client socket{} to {to}: {error}", from(.local))]
+    #[error("cannot open a client socket{} to {to}: {error}", from(.local))]
     Socket {
         /// The requested source address.
         local: Option<SocketAddr>,
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("tls: {0}")]
     Tls(String),
     /// The echo server could not listen.
-    #[error("listen on {at}: {error}")]
+    #[error("cannot listen on {at}: {error}")]
     Listen {
         /// Address to listen on.
         at: SocketAddr,
@@ -68,9 +68,9 @@ pub enum Error {
 fn detail(is_list: bool, items: u64, responses: u64, other: u64) -> String {
     match (is_list, items, other) {
         (_, 0, 0) => String::new(),
-        (true, ..) => format!(" ({items} lines, {other} that are no query)"),
+        (true, ..) => format!(" ({items} lines, {other} of them not queries)"),
         (false, ..) => {
-            format!(" ({items} packets, {responses} responses, {other} that are no query)")
+            format!(" ({items} packets, {responses} responses, {other} of them not queries)")
         }
     }
 }

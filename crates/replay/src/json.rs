@@ -54,7 +54,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     write!(out, ",\"timing\":\"{}\"", r.timing)?;
     write!(out, ",\"threads\":{},\"clients\":{},\"sources\":{}", r.threads, r.clients, r.sources)?;
     if let Some(requested_rate) = r.requested_rate {
-        write!(out, ",\"rate_asked\":{requested_rate:.3}")?;
+        write!(out, ",\"target_rate\":{requested_rate:.3}")?;
     }
     write!(
         out,
@@ -68,7 +68,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     }
     if let Some([median, p99, most]) = r.lag().map(|lag| lag.map(|l| l.as_nanos())) {
         write!(out, ",\"send_lag\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
-        write!(out, ",\"held_up_ns\":{}", r.held_up().as_nanos())?;
+        write!(out, ",\"cpu_wait_ns\":{}", r.cpu_wait().as_nanos())?;
     }
     let counts = [
         ("sent_bytes", c.sent_bytes),
@@ -87,8 +87,8 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("connections_broken", c.connections_broken),
         ("input_packets", r.seen.packets),
         ("input_responses", r.seen.responses),
-        ("input_cut", r.seen.skipped.truncated),
-        ("input_no_dns", r.seen.skipped.not_dns),
+        ("input_truncated", r.seen.skipped.truncated),
+        ("input_not_dns", r.seen.skipped.not_dns),
         ("input_streams_skipped", r.seen.skipped.streams),
         ("input_bad_lines", r.seen.bad_lines),
     ];
@@ -96,7 +96,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         write!(out, ",\"{name}\":{count}")?;
     }
     if let Some(why) = r.first_error() {
-        out.push_str(",\"trouble\":");
+        out.push_str(",\"first_error\":");
         text(why, out)?;
     }
     writeln!(out, ",\"stopped\":{}}}}}", r.stopped)

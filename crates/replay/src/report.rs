@@ -92,8 +92,8 @@ impl Report {
 
     /// Total time for which senders had to wait for a processor at wake-up: on a busy machine this
     /// is a part of the lag.
-    pub fn held_up(&self) -> Duration {
-        Duration::from_nanos(self.stats.held_up)
+    pub fn cpu_wait(&self) -> Duration {
+        Duration::from_nanos(self.stats.cpu_wait)
     }
 
     /// Latency at a quantile from 0 to 1.

@@ -139,7 +139,7 @@ pub(crate) fn observed(
     capture: Option<&Observer>,
 ) -> Result<Report, Error> {
     if options.transport.is_secure() && options.tls.is_none() {
-        return Err(Error::Tls("nothing says whom to trust".to_owned()));
+        return Err(Error::Tls("no certificates to trust are given".to_owned()));
     }
     let mut feed = Feed::open(options, capture)?;
     feed.prepare()?;

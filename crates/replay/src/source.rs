@@ -278,10 +278,9 @@ mod tests {
         assert_eq!(lens, [24, 24]);
         let seen = source.seen();
         assert_eq!((seen.queries, seen.bad_lines), (2, 2));
-        assert!(
-            seen.remarks[0]
-                .ends_with(":3: 'FOO' is no record type; TYPE65 names one by its number")
-        );
+        assert!(seen.remarks[0].ends_with(
+            ":3: 'FOO' is not a record type; TYPE65, for example, is a type by its number"
+        ));
         std::fs::remove_file(path).unwrap();
     }
 

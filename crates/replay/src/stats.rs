@@ -250,7 +250,7 @@ pub(crate) struct Stats {
     /// Time at which the last query was first sent, in nanoseconds from the start of the run.
     pub(crate) last_sent: u64,
     /// Total time that senders waited for a processor at wake-up, in nanoseconds.
-    pub(crate) held_up: u64,
+    pub(crate) cpu_wait: u64,
 }
 
 impl Stats {
@@ -269,7 +269,7 @@ impl Stats {
             excluded: Box::default(),
             first_error: None,
             last_sent: 0,
-            held_up: 0,
+            cpu_wait: 0,
         }
     }
 
@@ -327,7 +327,7 @@ impl Stats {
         self.handshake.add(&other.handshake);
         self.first_error = self.first_error.take().or(other.first_error);
         self.last_sent = self.last_sent.max(other.last_sent);
-        self.held_up += other.held_up;
+        self.cpu_wait += other.cpu_wait;
     }
 
     /// Counts a socket error.
@@ -346,7 +346,7 @@ impl Stats {
     pub(crate) fn record_sleep(&mut self, requested: u64, took: u64) {
         let longer = took.saturating_sub(requested);
         if longer > PREEMPTED_GAP {
-            self.held_up += longer;
+            self.cpu_wait += longer;
         }
     }
 

@@ -27,7 +27,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     };
     writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
     if let Some(requested_rate) = r.requested_rate {
-        writeln!(out, "  rate asked  {requested_rate:>12.1} /s")?;
+        writeln!(out, "  target rate {requested_rate:>12.1} /s")?;
     }
     let scheduled =
         if r.scheduled.is_zero() { String::new() } else { format!(" of {}", time(r.scheduled)) };
@@ -37,9 +37,12 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
     }
-    if r.lag().is_some() && !r.held_up().is_zero() {
-        let held_up = time(r.held_up());
-        writeln!(out, "  held up     {held_up:>12}      senders had no processor to go on with")?;
+    if r.lag().is_some() && !r.cpu_wait().is_zero() {
+        let cpu_wait = time(r.cpu_wait());
+        writeln!(
+            out,
+            "  CPU wait    {cpu_wait:>12}      time that senders with due queries waited for a processor"
+        )?;
     }
     if let Some([median, p99, most]) = r.handshake() {
         let (median, p99, most) = (time(median), time(p99), time(most));
@@ -61,36 +64,40 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         writeln!(out, "  lost        {:>12}      {:.2} %", c.lost, share(c.lost))?;
     }
     let rare = [
-        ("open", c.open, "waiting when it was stopped"),
-        ("retries", c.retries, "sent again, beside the rate sent"),
-        ("late", c.late, "answers after their time"),
-        ("duplicates", c.duplicates, "second answers"),
-        ("mismatched", c.mismatched, "answers to another question"),
-        ("unexpected", c.unexpected, "answers to nothing that was asked"),
-        ("garbage", c.garbage, "messages that are no answer"),
-        ("resumed", c.resumed, "connections that went on with a session"),
-        ("failed", c.connections_failed, "connections that did not come about"),
-        ("broken", c.connections_broken, "connections that the server closed or left"),
-        ("refused", c.refused, "port closed, as the network reported"),
-        ("unreachable", c.unreachable, "no route to the server, as the network reported"),
-        ("unsent", c.unsent, "queries that no socket took"),
+        ("open", c.open, "queries that waited for an answer when the run was stopped"),
+        ("retries", c.retries, "queries sent again, not counted in the rate"),
+        ("late", c.late, "answers after the timeout"),
+        ("duplicates", c.duplicates, "further answers to a query"),
+        ("mismatched", c.mismatched, "answers with another question than the query"),
+        ("unexpected", c.unexpected, "answers that match no query"),
+        ("garbage", c.garbage, "messages that are not DNS responses"),
+        ("resumed", c.resumed, "connections that resumed a TLS session"),
+        ("failed", c.connections_failed, "connections that could not be established"),
+        ("broken", c.connections_broken, "connections closed or reset by the server"),
+        ("refused", c.refused, "errors from the network: the port is closed"),
+        ("unreachable", c.unreachable, "errors from the network: no route to the server"),
+        ("unsent", c.unsent, "queries that could not be sent"),
         (
             "unchanged",
             r.unchanged.as_ref().map_or(0, |u| u.0),
-            "sent without the changes asked for",
+            "queries sent as captured, because they could not be rewritten",
         ),
-        ("forgotten", r.forgotten, "without an answer in the capture among the next queries"),
-        ("responses", r.seen.responses, "in the input, not sent"),
-        ("cut", r.seen.skipped.truncated, "messages that the capture did not keep whole"),
-        ("no dns", r.seen.skipped.not_dns, "payloads too short to be DNS"),
-        ("streams", r.seen.skipped.streams, "TCP streams that could not be followed"),
-        ("bad lines", r.seen.bad_lines, "of the list, not sent"),
+        (
+            "forgotten",
+            r.forgotten,
+            "queries whose answer is not among the next messages of the capture",
+        ),
+        ("responses", r.seen.responses, "responses in the input, not sent"),
+        ("cut", r.seen.skipped.truncated, "messages truncated in the capture, not sent"),
+        ("no dns", r.seen.skipped.not_dns, "payloads too short for a DNS message, not sent"),
+        ("streams", r.seen.skipped.streams, "TCP streams that could not be reassembled"),
+        ("bad lines", r.seen.bad_lines, "invalid lines of the list, not sent"),
     ];
     for (name, count, what) in rare.into_iter().filter(|(_, n, _)| *n > 0) {
         writeln!(out, "  {name:<11} {count:>12}      {what}")?;
     }
     if let Some(why) = r.first_error() {
-        writeln!(out, "  {:<11} {:>12}      {why}", "first fault", "")?;
+        writeln!(out, "  {:<11} {:>12}      {why}", "first error", "")?;
     }
     for (code, count) in c.rcodes.iter().enumerate().filter(|(_, n)| **n > 0) {
         let part = 100.0 * *count as f64 / c.answered as f64;

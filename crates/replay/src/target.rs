@@ -32,7 +32,7 @@ pub enum TargetError {
     )]
     Public(SocketAddr),
     /// It is a broadcast or multicast address.
-    #[error("{0} is no address of one server")]
+    #[error("{0} is not the address of a single server")]
     Many(SocketAddr),
 }
 
@@ -53,7 +53,7 @@ impl Target {
     pub fn with_port(text: &str, port: u16, may_be_public: bool) -> Result<Self, TargetError> {
         let address = resolve(text, port)?;
         if address.port() == 0 {
-            let why = "port 0 is no server's".to_owned();
+            let why = "a server cannot have port 0".to_owned();
             return Err(TargetError::NoAddress { text: text.to_owned(), why });
         }
         if address.ip().is_multicast() || is_broadcast(address.ip()) {
@@ -92,17 +92,17 @@ fn resolve(text: &str, default: u16) -> Result<SocketAddr, TargetError> {
         return Ok(SocketAddr::new(ip, default));
     }
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) => (host, port.parse().map_err(|_| fail("the port is no number"))?),
+        Some((host, port)) => (host, port.parse().map_err(|_| fail("the port is not a number"))?),
         None => (text, default),
     };
     if host.is_empty() {
-        return Err(fail("a host is missing, as in 127.0.0.1:5300"));
+        return Err(fail("the host is missing; expected HOST:PORT, like 127.0.0.1:5300"));
     }
     (host, port)
         .to_socket_addrs()
         .map_err(|e| fail(&e.to_string()))?
         .next()
-        .ok_or_else(|| fail("the name has no address"))
+        .ok_or_else(|| fail("the name does not resolve to an address"))
 }
 
 fn is_broadcast(ip: IpAddr) -> bool {

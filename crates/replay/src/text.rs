@@ -63,11 +63,11 @@ const TYPES: [(&str, u16); 46] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// The type is unknown.
-    #[error("'{0}' is no record type; TYPE65 names one by its number")]
+    #[error("'{0}' is not a record type; TYPE65, for example, is a type by its number")]
     Type(String),
     /// The name is longer than 255 bytes, has a label of more than 63 bytes or an empty one, or an
     /// invalid escape.
-    #[error("'{0}' is no domain name")]
+    #[error("'{0}' is not a domain name")]
     Name(String),
 }
 

@@ -30,7 +30,7 @@ pub enum Timing {
 /// The error for a text that is not a timing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no timing: original, speed=2x, rate=50k, ramp=1k..100k/60s and max are, with numbers \
+    "'{0}' is not a timing; use original, speed=2x, rate=50k, ramp=1k..100k/60s or max, with numbers \
      from a millionth to a billion"
 )]
 pub struct TimingError(String);

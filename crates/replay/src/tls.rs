@@ -71,7 +71,7 @@ impl Tls {
     /// If the name is not valid, and if no authorities are found.
     pub fn new(name: &str, trust: &Trust) -> Result<Self, Error> {
         let name = ServerName::try_from(name.to_owned())
-            .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
+            .map_err(|_| fail(format!("'{name}' is not a valid server name")))?;
         let provider = Arc::new(ring::default_provider());
         let vouched = |roots: RootCertStore| -> Result<Arc<dyn ServerCertVerifier>, Error> {
             let provider = Arc::clone(&provider);
@@ -99,7 +99,7 @@ impl Tls {
     /// If the name is not valid.
     pub fn for_server(&self, name: &str) -> Result<Self, Error> {
         let name = ServerName::try_from(name.to_owned())
-            .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
+            .map_err(|_| fail(format!("'{name}' is not a valid server name")))?;
         Ok(Self { name, ..self.clone() })
     }
 
@@ -294,7 +294,7 @@ fn system() -> Result<RootCertStore, Error> {
     let found = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        return Err(fail("the system has no authorities that vouch for servers"));
+        return Err(fail("the system has no trusted root certificates"));
     }
     Ok(roots)
 }
@@ -312,7 +312,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error>
     let read = CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
     let certificates = read.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(&e))?;
     if certificates.is_empty() {
-        return Err(wrong(&"no certificate in it"));
+        return Err(wrong(&"it contains no certificate"));
     }
     Ok(certificates)
 }
@@ -374,7 +374,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("gannet-ca-{}.pem", std::process::id()));
         std::fs::write(&path, "no certificate").unwrap();
         let error = Tls::new("a.test", &Trust::File(path.clone())).unwrap_err();
-        assert!(error.to_string().ends_with("no certificate in it"), "{error}");
+        assert!(error.to_string().ends_with("it contains no certificate"), "{error}");
         std::fs::remove_file(path).unwrap();
         assert!(Tls::new("a b", &Trust::Any).is_err());
     }

@@ -59,11 +59,11 @@ impl fmt::Display for Transport {
 
 /// Note about transports that are not in this build.
 const WITHOUT: &str =
-    if cfg!(feature = "quic") { "" } else { ", but this build is without the feature quic" };
+    if cfg!(feature = "quic") { "" } else { " (this build lacks the feature quic)" };
 
 /// The error for a text that is not a transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no transport: udp, tcp, tls, https and quic are{without}", without = WITHOUT)]
+#[error("'{0}' is not a transport; use udp, tcp, tls, https or quic{without}", without = WITHOUT)]
 pub struct TransportError(String);
 
 impl FromStr for Transport {
@@ -109,6 +109,6 @@ mod tests {
             assert_eq!(transport.to_string().parse(), Ok(transport));
         }
         let error = "smoke".parse::<Transport>().unwrap_err();
-        assert!(error.to_string().starts_with("'smoke' is no transport"));
+        assert!(error.to_string().starts_with("'smoke' is not a transport"));
     }
 }

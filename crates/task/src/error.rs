@@ -44,7 +44,7 @@ pub enum Error {
         why: String,
     },
     /// A capture has changed since the tasks were planned.
-    #[error("{}: {now} bytes, and {planned} when the tasks were planned: plan again", file.display())]
+    #[error("{}: the file has {now} bytes, but had {planned} when the tasks were planned; plan again", file.display())]
     Changed {
         /// The capture.
         file: PathBuf,

@@ -150,7 +150,7 @@ impl Scan {
             // The thread panicked; the panic hook has reported that.
             Err(RecvTimeoutError::Disconnected) => {
                 self.is_over = true;
-                Err(io::Error::other("its thread ended").into())
+                Err(io::Error::other("its thread ended unexpectedly").into())
             }
         }
     }

@@ -86,7 +86,7 @@ impl Settings {
         }
         let nets = |nets: &Vec<String>| {
             let net = |net: &String| {
-                let why = || format!("'{net}' is no network");
+                let why = || format!("'{net}' is not a network");
                 net.parse::<Subnet>().map_err(|_| Error::Invalid { what: "network", why: why() })
             };
             nets.iter().map(net).collect::<Result<_, _>>()
@@ -176,7 +176,7 @@ impl Settings {
                     let rows = usize::try_from(number()?).ok().filter(|rows| *rows > 0);
                     settings.batch_rows = rows.ok_or_else(wrong)?;
                 }
-                _ => return Err(invalid(format!("{name} is not known"))),
+                _ => return Err(invalid(format!("unknown setting {name}"))),
             }
         }
         Ok(settings)

@@ -22,17 +22,17 @@ const VERSION: u64 = 1;
 
 /// Logs that cannot be divided although they have a uid, or for another reason than logs without a uid.
 const INDIVISIBLE: [(&str, &str); 11] = [
-    ("capture_loss", "it is about all of the traffic at once"),
-    ("dhcp", "its rows join the messages of several connections"),
-    ("notice", "a notice that repeats is suppressed, in whatever connection it was"),
-    ("ocsp", "its rows name no connection"),
-    ("pe", "its rows name no connection"),
-    ("software", "it has a row for each new version of all of the traffic"),
-    ("tunnel", "a tunnel may last longer than the captures before the task's own that are read"),
-    ("unknown_protocols", "it counts packets of all of the traffic"),
-    ("weird", "a weird that repeats is sampled, in whatever connection it was"),
-    ("weird_stats", "it counts all of the traffic"),
-    ("x509", "a certificate has one row, in however many connections it was"),
+    ("capture_loss", "it covers all traffic at once"),
+    ("dhcp", "its rows combine messages of several connections"),
+    ("notice", "repeated notices are suppressed across connections"),
+    ("ocsp", "its rows do not refer to connections"),
+    ("pe", "its rows do not refer to connections"),
+    ("software", "it has one row for each new version in all traffic"),
+    ("tunnel", "a tunnel may have started before the captures that a task reads"),
+    ("unknown_protocols", "it counts packets of all traffic"),
+    ("weird", "repeated weirds are sampled across connections"),
+    ("weird_stats", "it counts all traffic"),
+    ("x509", "a certificate has one row for all its connections"),
 ];
 
 /// Checks that tasks can write a log, which requires that each row belongs to one connection.
@@ -47,7 +47,7 @@ pub fn divisible(log: &str) -> Result<(), &'static str> {
     let Some(schema) = schemas.iter().find(|s| s.path == log) else { return Err("unknown log") };
     match schema.fields.iter().any(|f| f.name == "uid" && matches!(f.ty, Type::Scalar(_))) {
         true => Ok(()),
-        false => Err("its rows are about all of the traffic, and name no connection"),
+        false => Err("its rows do not refer to connections"),
     }
 }
 
@@ -144,7 +144,7 @@ impl Task {
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let invalid = |name: &str| Error::Invalid { what: "task", why: name.to_owned() };
         if value["gannet_task"].as_u64() != Some(VERSION) {
-            return Err(invalid("it is not a task, or one of another version of gannet"));
+            return Err(invalid("it is not a task of this version of gannet"));
         }
         let number = |v: &Value, name| v.as_u64().ok_or_else(|| invalid(name));
         let time = |v: &Value| v.as_i64().ok_or_else(|| invalid("span"));

@@ -250,8 +250,7 @@ fn indivisible_logs_and_changed_files_are_refused() {
     let error = planned(&with(&["conn", "known_hosts"])).unwrap_err().to_string();
     assert_eq!(
         error,
-        "known_hosts.log cannot be divided among tasks: its rows are about all of the traffic, \
-         and name no connection"
+        "known_hosts.log cannot be divided among tasks: its rows do not refer to connections"
     );
     assert!(planned(&with(&["nothing"])).unwrap_err().to_string().contains("no log is named"));
     let plan = planned(&Settings::default()).unwrap();

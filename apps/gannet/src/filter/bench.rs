@@ -70,12 +70,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     }
     let Some(link_type) = sample.link_type else {
-        terminal.error(&"there are no packets to run over");
+        terminal.error(&"the captures contain no packets");
         return Ok(Outcome::NoCapture);
     };
     if sample.others > 0 {
         let others = sample.others;
-        terminal.note(&format_args!("{others} packets of other link types are left out"));
+        terminal.note(&format_args!("{others} packets of other link types are ignored"));
     }
     match table(&source, link_type, &sample, args.rounds) {
         Ok(table) => Ok(outcome.max(out::write(table.as_bytes())?)),
@@ -313,7 +313,7 @@ fn kernel(program: &Program, views: &[View<'_>]) -> Result<(f64, Duration), Stri
 
 #[cfg(not(all(feature = "foreign", target_os = "linux")))]
 fn kernel(_: &Program, _: &[View<'_>]) -> Result<(f64, Duration), String> {
-    Err("this build is without it".to_owned())
+    Err("it is not in this build".to_owned())
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let Some(link_type) = link_type(&args.link_type) else {
         let name = &args.link_type;
-        let words = "is no link type: give a name like EN10MB, or a number";
+        let words = "is not a link type; expected a name like EN10MB, or a number";
         return Ok(refuse(&format_args!("'{name}' {words}")));
     };
     let options = Options {
@@ -194,5 +194,5 @@ fn assembly(program: &Program, batch: bool) -> anyhow::Result<String> {
 
 #[cfg(not(feature = "jit"))]
 fn assembly(_: &Program, _: bool) -> anyhow::Result<String> {
-    anyhow::bail!("machine code needs the feature jit, which this build is without")
+    anyhow::bail!("machine code requires the feature jit, which this build lacks")
 }

@@ -32,7 +32,7 @@ impl Limit {
     /// Parses a number and its unit: `1000 packets`, `100 MB`, `90 s`, `1 h`.
     pub(super) fn parse(number: &str, unit: &str) -> anyhow::Result<Self> {
         let n: u64 = number.parse().ok().filter(|n| *n > 0).with_context(|| {
-            format!("--split takes a number above zero and what it counts, not '{number} {unit}'")
+            format!("--split expects a number greater than 0 and a unit, not '{number} {unit}'")
         })?;
         let bytes = |scale: u64| n.checked_mul(scale).map(Self::Bytes);
         let time = |seconds: u64| {
@@ -53,10 +53,10 @@ impl Limit {
             "hours" | "h" => time(3600),
             "days" | "d" => time(86_400),
             _ => anyhow::bail!(
-                "--split counts packets, bytes (kB, MB, GB) or time (s, min, h, d), not '{unit}'"
+                "--split expects the unit packets, bytes (kB, MB, GB) or time (s, min, h, d), not '{unit}'"
             ),
         };
-        limit.with_context(|| format!("--split: {number} {unit} is too much"))
+        limit.with_context(|| format!("--split: {number} {unit} is too large"))
     }
 }
 
@@ -91,7 +91,7 @@ impl Sink {
         let path = path.to_owned();
         anyhow::ensure!(
             limit.is_none() || path != Path::new("-"),
-            "standard output cannot be split: give a file to -w"
+            "standard output cannot be split; use -w FILE"
         );
         let until = Time::from_nanos(0);
         let (blocks, section) = (VecDeque::new(), Vec::new());

@@ -58,10 +58,10 @@ pub(super) fn no_capture(first: Option<&Path>) -> String {
         Some(file) => {
             let file = file.display();
             format!(
-                "{file} is in the place of the filter: a filter comes first, and '' takes all packets"
+                "{file} is where the filter is expected; the filter is the first argument ('' selects all packets)"
             )
         }
-        None => "no capture is named: give a file, or - for standard input".to_owned(),
+        None => "no capture is given; give a file, or - for standard input".to_owned(),
     }
 }
 
@@ -107,7 +107,7 @@ impl Source {
     ) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let Some(program) = load else {
             let text = first.unwrap_or(Path::new("")).to_str();
-            let text = text.context("the filter is no valid UTF-8")?;
+            let text = text.context("the filter is not valid UTF-8")?;
             return Ok((Self::Expression(text.to_owned(), dialect), files.to_vec()));
         };
         let first = first.map(Path::to_owned);

@@ -239,5 +239,5 @@ fn libpcap(text: &str, link_type: u16, optimize: bool) -> Result<Program, String
 
 #[cfg(not(all(feature = "foreign", unix)))]
 fn libpcap(_: &str, _: u16, _: bool) -> Result<Program, String> {
-    Err("this build is without libpcap".to_owned())
+    Err("this build lacks libpcap".to_owned())
 }

@@ -164,13 +164,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     keep(&mut outputs);
     if extra > 0 && args.write.iter().any(|p| Format::of_name(p) == Format::Pcap) {
         terminal.note(&format_args!(
-            "pcap has no place for the names, secrets and comments of {}: name the output .pcapng to keep them",
+            "pcap cannot store the names, secrets and comments of {}; give the output the extension .pcapng to keep them",
             files[0].display()
         ));
     }
     if let Some(dropped) = blocks.as_ref().map(Blocks::dropped).filter(|n| *n > 0) {
         terminal.warning(&format_args!(
-            "{dropped} blocks that are no packets were dropped: there were too many"
+            "{dropped} blocks other than packets were dropped, because there were too many"
         ));
     }
     outcome = outcome.max(finish(outputs, packets, args.count, &terminal)?);
@@ -201,7 +201,9 @@ fn pickers(sources: &[Source], files: &[PathBuf]) -> Result<Vec<PacketPicker>, S
 fn explained(error: &gannet_filter::Error, source: &Source) -> String {
     match source {
         Source::Expression(text, _) if Path::new(text).exists() => {
-            format!("{error}\n'{text}' is a file: the filter comes first, and the captures follow")
+            format!(
+                "{error}\n'{text}' is a file; the filter is the first argument, and captures follow it"
+            )
         }
         _ => error.to_string(),
     }
@@ -290,7 +292,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBu
     let write = outputs(args, sources.len(), io::stdout().is_terminal())?;
     anyhow::ensure!(
         write.len() == sources.len() || (write.is_empty() && args.count),
-        "{} filters and {} files to write: each -e wants a -w of its own",
+        "{} filters and {} output files; each -e needs its own -w",
         sources.len(),
         args.write.len()
     );
@@ -314,10 +316,7 @@ fn words(args: &Args) -> anyhow::Result<(Option<OsString>, Vec<PathBuf>)> {
     words.extend(args.files.iter().map(|file| file.clone().into_os_string()));
     let Some((first, files)) = args.read.split_first() else { return Ok((None, Vec::new())) };
     let alone = args.expression.is_empty() && args.load.is_none();
-    anyhow::ensure!(
-        alone || words.is_empty(),
-        "with -r, the filter is in -e or --load, and no other words are there"
-    );
+    anyhow::ensure!(alone || words.is_empty(), "-r with -e or --load allows no further arguments");
     // With -e, the argument in the place of a filter is a capture.
     let filter = if alone { words.join(OsStr::new(" ")) } else { first.into() };
     Ok((Some(filter), if alone { args.read.clone() } else { files.to_vec() }))
@@ -330,8 +329,8 @@ fn outputs(args: &Args, filters: usize, is_terminal: bool) -> anyhow::Result<Vec
     let write = if implied { vec![stdout.to_owned()] } else { args.write.clone() };
     anyhow::ensure!(
         !is_terminal || write.iter().all(|path| path != stdout),
-        "packets are no text for a terminal: -w FILE writes them, -c counts them, and gannet packets \
-         prints a line each"
+        "packets are binary data, and standard output is a terminal; use -w FILE to write them, -c to count them, \
+         or gannet packets to print them as text"
     );
     Ok(write)
 }

@@ -237,7 +237,7 @@ fn wait_for(child: &mut std::process::Child) -> Option<String> {
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Some("took too long and was ended".into());
+                return Some("took too long and was killed".into());
             }
             Err(error) => return Some(error.to_string()),
         }

@@ -122,7 +122,7 @@ fn expose(now: &Snapshot) -> String {
             ledger.lost(),
         ),
         ("zeek_net_link_packets_total", "Packets that the interfaces received.", received),
-        ("zeek_net_filtered_packets_total", "Packets that the filter held back.", now.filtered),
+        ("zeek_net_filtered_packets_total", "Packets that the filter rejected.", now.filtered),
         (
             "gannet_backlog_drops_total",
             "Packets that the kernel lost in its backlog, of all interfaces.",
@@ -131,7 +131,7 @@ fn expose(now: &Snapshot) -> String {
         ("gannet_connections_total", "Connections.", now.gauge.connections),
         (
             "gannet_evicted_connections_total",
-            "Connections that ended early for a limit.",
+            "Connections that ended early because of a limit.",
             now.gauge.state.ended(),
         ),
         (
@@ -211,8 +211,8 @@ fn expose(now: &Snapshot) -> String {
             text.sample(name, &[("sink", &counts.name)], of(counts) as f64);
         }
     };
-    sink(&mut text, "gannet_queue_rows", "gauge", "Rows that wait for a sink.", |c| c.queued);
-    sink(&mut text, "gannet_spool_rows", "gauge", "Rows on disk that wait for a sink.", |c| {
+    sink(&mut text, "gannet_queue_rows", "gauge", "Rows queued for a sink.", |c| c.queued);
+    sink(&mut text, "gannet_spool_rows", "gauge", "Rows spooled on disk for a sink.", |c| {
         c.spooled
     });
     sink(&mut text, "gannet_rows_sent_total", "counter", "Rows sent to a sink.", |c| c.sent);

@@ -145,7 +145,7 @@ impl Sensor {
             return Err(Failure::Usage(Box::new("--out -: a live capture writes to a folder")));
         }
         if args.rotate.is_none() && (args.rotate_to.is_some() || args.rotate_compress.is_some()) {
-            tracing::info!("without --rotate only SIGUSR1 and the end rotate logs");
+            tracing::info!("without --rotate, logs are rotated only on SIGUSR1 and at the end");
         }
         if cfg!(not(feature = "kafka")) && args.kafka.is_some() {
             left_out::report(&"--kafka", "kafka");
@@ -179,12 +179,12 @@ impl Sensor {
             let on = interface.joining_offloads();
             if !on.is_empty() {
                 let (name, on) = (&interface.name, on.join(" and "));
-                tracing::warn!(interface = %name, "{name}: {on} joins packets before they are captured; ethtool -K {name} gro off lro off");
+                tracing::warn!(interface = %name, "{name}: {on} merges packets before they are captured; 'ethtool -K {name} gro off lro off' turns it off");
             }
         }
         if source.refused_filter() {
             tracing::warn!(
-                "the filter is too long for the kernel: every packet is read, and then filtered"
+                "the filter is too long for the kernel; gannet reads every packet and applies the filter itself"
             );
         }
         let listener =
@@ -206,22 +206,22 @@ impl Sensor {
             let out = out.display();
             tracing::info!(
                 files = left,
-                "{out}: {left} files of an earlier run were renamed by their time"
+                "{out}: renamed {left} log files of an earlier run by their time"
             );
         }
         options.logs.dir = Some(out.to_owned());
         options.logs.live = Some(live);
         // From here on the process and threads started later have only the rights that they need.
         enter(args, out, extract)?;
-        let stop = Stop::of_sensor().context("signals")?;
+        let stop = Stop::of_sensor().context("cannot handle signals")?;
         let rules = archive::Rules::default();
         rules.set(args);
         let archive = Archive::new(args, rules.clone(), out, logs);
-        let archive = archive::start(archive, files).context("thread of the archive")?;
+        let archive = archive::start(archive, files).context("cannot start the archive thread")?;
         let latest = Latest::default();
         if let Some(listener) = listener {
             let at = listener.local_addr()?;
-            metrics::serve(listener, latest.clone()).context("thread of the metrics")?;
+            metrics::serve(listener, latest.clone()).context("cannot start the metrics thread")?;
             tracing::info!(address = %at, "metrics at http://{at}/metrics");
         }
         let mut sinks = Vec::new();
@@ -357,7 +357,7 @@ impl Sensor {
         }
         if self.stop.take_reopen_request() {
             self.with_logs(gannet_log::Logs::reopen);
-            tracing::info!("logs are reopened");
+            tracing::info!("reopened the log files");
             self.reload();
         }
         self.flush(pending);
@@ -396,7 +396,7 @@ impl Sensor {
             Ok(read) => read,
             Err(words) => {
                 let words = words.trim_end();
-                tracing::error!("{words}; the options stay as they are");
+                tracing::error!("{words}; the options are unchanged");
                 return;
             }
         };
@@ -470,11 +470,11 @@ impl Sensor {
     fn report_link_changes(&mut self) {
         let down = self.source.down();
         for name in self.source.take_reopened() {
-            tracing::info!(interface = %name, "{name} was made again, and is captured on again");
+            tracing::info!(interface = %name, "{name} was created again; capturing resumed");
             self.down.retain(|down| *down != name);
         }
         for name in down.iter().filter(|name| !self.down.contains(name)) {
-            tracing::warn!(interface = %name, "{name} is down; capturing goes on when it is up");
+            tracing::warn!(interface = %name, "{name} is down; capturing resumes when it is up");
         }
         for name in self.down.iter().filter(|name| !down.contains(name)) {
             tracing::info!(interface = %name, "{name} is up again");
@@ -484,7 +484,7 @@ impl Sensor {
             if self.refused.insert(name.clone(), *index) != Some(*index) {
                 tracing::warn!(
                     interface = %name,
-                    "{name} was made again, and nothing is captured on it: {error}; restart gannet"
+                    "{name} was created again, but capturing did not resume: {error}; restart gannet"
                 );
             }
         }
@@ -498,13 +498,15 @@ impl Sensor {
         let finished = engine.finish();
         // The logs are closed, which drops the last sender of files.
         if archive.join().is_err() {
-            tracing::error!("the archive of rotated files has ended early");
+            tracing::error!(
+                "the archive thread ended early; some rotated files may not be archived"
+            );
         }
         sinks.iter().for_each(|(sink, _)| sink.end());
         snapshot.sinks.clear();
         for (sink, thread) in sinks {
             if thread.join().is_err() {
-                tracing::error!(sink = %sink.target, "{}: ended early", sink.target);
+                tracing::error!(sink = %sink.target, "{}: the thread that sends rows ended early", sink.target);
             }
             snapshot.sinks.push(sink.counts());
         }

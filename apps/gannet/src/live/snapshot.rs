@@ -166,7 +166,7 @@ impl Snapshot {
         }
         for SinkCounts { name, dropped, .. } in self.sinks.iter().filter(|sink| sink.dropped > 0) {
             let count = HumanCount(*dropped);
-            tracing::error!(sink = %name, rows = *dropped, "{name}: {count} rows were not sent and are dropped");
+            tracing::error!(sink = %name, rows = *dropped, "{name}: {count} rows were dropped without being sent");
         }
         for (log, rows) in &self.discarded {
             let count = HumanCount(*rows);
@@ -185,15 +185,12 @@ impl fmt::Display for Snapshot {
         let of = |count: fn(&LinkCounters) -> u64| self.ledger.links.values().map(count).sum();
         let others: [(u64, &str); 8] = [
             (rings.freezes, "times the ring was full"),
-            (rings.truncated, "packets cut: longer than a block of the ring"),
-            (rings.duplicates, "packets of loopback left out: delivered twice"),
+            (rings.truncated, "packets truncated: longer than a block of the ring"),
+            (rings.duplicates, "duplicate loopback packets ignored"),
             (of(|link| link.missed), "packets missed by the network card"),
             (of(|link| link.dropped), "packets dropped by the driver or the kernel"),
             (of(|link| link.errors), "damaged frames"),
-            (
-                self.ledger.backlog_drops,
-                "packets dropped in the backlog of the kernel (all interfaces)",
-            ),
+            (self.ledger.backlog_drops, "packets dropped in the kernel's backlog (all interfaces)"),
             (rings.downs, "times an interface was down"),
         ];
         for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
@@ -204,13 +201,13 @@ impl fmt::Display for Snapshot {
             line("sent", &format_args!("{sent} rows to {name}, {dropped} dropped"))?;
             if *spooled > 0 {
                 let spooled = HumanCount(*spooled);
-                line("", &format_args!("{spooled} rows wait in the spool of {name}"))?;
+                line("", &format_args!("{spooled} rows in the spool of {name}"))?;
             }
         }
         for (log, rows) in &self.discarded {
             line(
                 "discarded",
-                &format_args!("{} rows of {log} that could not be written", HumanCount(*rows)),
+                &format_args!("{} rows of {log} could not be written", HumanCount(*rows)),
             )?;
         }
         Ok(())

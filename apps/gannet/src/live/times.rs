@@ -19,7 +19,7 @@ pub(crate) enum Keep {
 
 /// Parses a duration like `90s`, `10min`, `1h`, `30d` or `1.5h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let bad = || format!("'{text}' is no time, like 90s, 10min, 1h or 30d");
+    let bad = || format!("'{text}' is not a duration, like 90s, 10min, 1h or 30d");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => 0.001,
@@ -53,7 +53,9 @@ pub(crate) fn template(text: &str) -> Result<String, String> {
     let mut letters = text.chars();
     while letters.by_ref().any(|letter| letter == '%') {
         if !letters.next().is_some_and(|letter| "YmdHMS%".contains(letter)) {
-            return Err("% stands before Y, m, d, H, M or S, and %% is a percent sign".to_owned());
+            return Err(
+                "% must be followed by Y, m, d, H, M or S, or by % for a percent sign".to_owned()
+            );
         }
     }
     Ok(text.to_owned())

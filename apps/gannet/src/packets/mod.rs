@@ -249,7 +249,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let is_missing = matches!(&error, gannet_capture::Error::Io { source, .. }
                 if source.kind() == io::ErrorKind::NotFound);
             if args.read.is_empty() && files.len() > 1 && is_missing {
-                terminal.hint(&"a filter follows -f, or the capture of -r: -r FILE tcp port 80");
+                terminal.hint(&"a filter follows -f, or the capture after -r: -r FILE tcp port 80");
             }
             return Ok(Outcome::of(&error, false));
         }

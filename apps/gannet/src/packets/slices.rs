@@ -111,7 +111,7 @@ impl Selections<'_> {
             }
             #[cfg(feature = "sql")]
             Self::OfEach { .. } if has_rows => {
-                "the index has none of these connections: make it with the options of the logs"
+                "the index has none of these connections; create it with the same options as the logs"
                     .into()
             }
             #[cfg(feature = "sql")]
@@ -160,7 +160,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     if files.iter().any(|file| file == Path::new("-")) {
-        terminal.error(&"-: standard input has no index: name the file of the capture");
+        terminal.error(&"-: standard input has no index; give the capture file");
         return Ok(Outcome::NoCapture);
     }
     let files = &captures(files)?[..];
@@ -168,7 +168,7 @@ pub(super) fn run(
         Some(path) => {
             if path == Path::new("-") && io::stdout().is_terminal() {
                 terminal.error(
-                    &"-w -: standard output is a terminal: name a file, or pipe the packets",
+                    &"-w -: standard output is a terminal; give a file, or pipe the packets",
                 );
                 return Ok(Outcome::NoCapture);
             }
@@ -180,7 +180,7 @@ pub(super) fn run(
             if let Some(format) = paths::unknown_format(path) {
                 let path = path.display();
                 terminal.note(&format_args!(
-                    "{path} is written as {format}; .pcap and .pcapng at the end of the name choose the format"
+                    "{path} is written as {format}; the extension .pcap or .pcapng selects the format"
                 ));
             }
             To::Capture(Box::new(Writer::create(path, like(files))?))
@@ -211,7 +211,7 @@ pub(super) fn run(
                     if let Some(first) = known.insert(uid.to_owned(), file) {
                         let (first, file) = (first.display(), file.display());
                         terminal.warning(&format_args!(
-                            "{first} and {file} have a connection {uid} each: a uid is one of a capture"
+                            "{first} and {file} both have a connection {uid}; uids are unique only within a capture"
                         ));
                     }
                 }
@@ -240,7 +240,7 @@ pub(super) fn run(
         terminal.error(&selections.nothing(has_rows));
         if selections.is_same() {
             terminal.hint(
-                &"uids are those of logs made with the options of the index: -C, -f and --seed",
+                &"uids depend on -C, -f and --seed: use the same options for the logs and the index",
             );
         }
         outcome = Outcome::NoCapture;

@@ -55,7 +55,7 @@ impl Summary {
                     Network::Nothing => {}
                 }
             }
-            Err(_) => layers.push("cut short or malformed".into()),
+            Err(_) => layers.push("truncated or malformed".into()),
         }
         let mut layer = &mut self.all;
         layer.sum.add(bytes);
@@ -136,7 +136,7 @@ fn layers(of: &Layer, depth: usize, line: &mut impl FnMut(&str, Sum)) {
 /// Adds the layers of a datagram. Returns its hosts; for tunnels those of the outermost header.
 fn ip(contents: &Contents<'_>, layers: &mut Vec<String>, tunnels: u8) -> Option<(Addr, Addr)> {
     let Contents::Datagram(Datagram { ip, transport }) = contents else {
-        layers.push("IP, cut short or malformed".into());
+        layers.push("IP, truncated or malformed".into());
         return None;
     };
     layers.push(if ip.version == 6 { "IPv6".into() } else { "IPv4".into() });

@@ -274,9 +274,9 @@ fn report_failures(
     }
     if let Some((queries, why)) = &report.unchanged {
         let queries = if *queries == 1 {
-            "1 query has no changes to EDNS and TSIG".to_owned()
+            "1 query was sent without the changes to EDNS and TSIG".to_owned()
         } else {
-            format!("{queries} queries have no changes to EDNS and TSIG; the first")
+            format!("{queries} queries were sent without the changes to EDNS and TSIG; the first")
         };
         terminal.warning(&format_args!("{queries}: {why}"));
     }
@@ -298,7 +298,7 @@ fn failure(report: &Report, server: SocketAddr, options: &Options) -> Option<Str
     {
         Some(format!("no connection to {server} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.unreachable > 0 {
-        Some(format!("no route to {server}, as the network reported"))
+        Some(format!("no route to {server}"))
     } else if counts.sent == 0
         && counts.refused == 0
         && let Some(why) = report.first_error()
@@ -335,17 +335,17 @@ fn explain(error: &Error, args: &Args, terminal: &Terminal) -> Outcome {
             if args.list.is_none() && args.filter.is_some() {
                 terminal.hint(&"only packets that match --filter are read");
             } else if args.list.is_none() && args.ports == [53] {
-                terminal.hint(&"queries are what went to port 53; --ports names others");
+                terminal.hint(&"queries are messages to port 53; use --ports for other ports");
             }
             Outcome::NoCapture
         }
         Error::List { .. } => Outcome::NoCapture,
         Error::Tls(_) => {
-            terminal.hint(&"--ca FILE names authorities to trust, --no-verify takes anybody");
+            terminal.hint(&"use --ca FILE for root certificates to trust, or --no-verify to accept any certificate");
             Outcome::NoCapture
         }
         Error::Socket { local: Some(_), .. } => {
-            terminal.hint(&"--bind takes addresses that this machine has");
+            terminal.hint(&"--bind needs addresses of this machine");
             Outcome::NoCapture
         }
         _ => Outcome::Failed,
@@ -376,17 +376,17 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let allowed = (0.0..=31_536_000.0).contains(&seconds);
     allowed
         .then(|| Duration::from_secs_f64(seconds))
-        .ok_or_else(|| "not a number of seconds from 0 to a year".to_owned())
+        .ok_or_else(|| "expected a number of seconds from 0 to 31,536,000".to_owned())
 }
 
 /// Parses a duration greater than zero.
 fn positive_duration(text: &str) -> Result<Duration, String> {
     match seconds(text) {
-        Ok(Duration::ZERO) => Err("not more than 0 seconds".to_owned()),
+        Ok(Duration::ZERO) => Err("expected more than 0 seconds".to_owned()),
         other => other,
     }
 }
 
 fn range(text: &str) -> Result<Range, String> {
-    gannet_replay::parse_range(text).ok_or_else(|| "no address and no network".to_owned())
+    gannet_replay::parse_range(text).ok_or_else(|| "expected an address or a network".to_owned())
 }

@@ -66,7 +66,7 @@ impl<'a> Plan<'a> {
         if let Some((option, transports)) = unused(args) {
             let transport = args.transport;
             return Err(Refusal::new(&format_args!(
-                "{option} is for {transports}, and has no effect over {transport}"
+                "{option} is only for {transports}, not for {transport}"
             )));
         }
         let target = target(args)?;
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
             options.tls = Some(tls(args).map_err(Refusal::Run)?);
         }
         if options.loops == 0 && options.limit.is_none() && options.duration.is_none() {
-            terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
+            terminal.note(&"sending until Ctrl-C, because neither --limit nor --duration is given");
         }
         let comparison = args.compare.as_deref().map(|text| comparison(text, args)).transpose();
         let comparison = comparison.map_err(|error| Refusal::from_error(&error))?;
@@ -117,7 +117,7 @@ fn target(args: &Args) -> Result<SocketAddr, Refusal> {
         Ok(target) => target.address(),
         Err(error) => {
             let is_public = matches!(error, TargetError::Public(_));
-            let hint = is_public.then_some("send only to servers whose owners agreed to it");
+            let hint = is_public.then_some("send only to servers whose operators agreed");
             return Err(Refusal::Arguments { why: format!("--to {error}"), hint });
         }
     };
@@ -143,7 +143,7 @@ fn input(args: &Args, filter: Option<Filter>) -> Result<Input, Refusal> {
     };
     if args.loops != 1 && input.is_stdin() {
         return Err(Refusal::new(&format_args!(
-            "--loop {}: standard input is read once",
+            "--loop {}: standard input can be read only once",
             args.loops
         )));
     }
@@ -209,7 +209,9 @@ fn comparison(text: &str, args: &Args) -> anyhow::Result<(ReferenceAnswers, Fiel
         ReferenceAnswers::Server { .. }
             if args.read.iter().chain(&args.files).chain(&args.list).any(is_stdin) =>
         {
-            anyhow::bail!("--compare {text}: both servers need the input, and - is read once")
+            anyhow::bail!(
+                "--compare {text}: both servers need the input, but standard input can be read only once"
+            )
         }
         _ if args.no_answers => anyhow::bail!("--compare and --no-answers exclude each other"),
         _ => {}

@@ -129,12 +129,14 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
     if !at.ip().is_loopback() && !args.yes_i_may {
-        terminal.error(&format_args!("--serve {at} would answer others: it needs --yes-i-may"));
+        terminal.error(&format_args!(
+            "--serve {at} would answer other hosts; use --yes-i-may to allow it"
+        ));
         return Ok(Outcome::NoCapture);
     }
     let serve = &args.serve;
     if serve.drop + serve.garbage + serve.mismatch + serve.double > 1.0 {
-        terminal.error(&"--drop, --garbage, --mismatch and --double are more than 1 together");
+        terminal.error(&"the sum of --drop, --garbage, --mismatch and --double exceeds 1");
         return Ok(Outcome::NoCapture);
     }
     let behaviour = ServerBehaviour {
@@ -157,7 +159,8 @@ pub(super) fn run(
     let (server, datagrams, streams) = match secure(server, at, serve)? {
         Some(secured) => secured,
         None => {
-            terminal.error(&"--cert and --save-cert are about --tls, --https or --quic");
+            terminal
+                .error(&"--cert and --save-cert have no effect without --tls, --https or --quic");
             return Ok(Outcome::NoCapture);
         }
     };
@@ -231,7 +234,7 @@ fn identity(at: SocketAddr, serve: &Args) -> anyhow::Result<Identity> {
 #[cfg(not(feature = "self-signed"))]
 fn self_made(_: SocketAddr, _: &Args) -> anyhow::Result<Identity> {
     anyhow::bail!(
-        "a certificate of its own making needs the feature self-signed, which this build is without; \
+        "a self-signed certificate requires the feature self-signed, which this build lacks; \
          --cert and --key name files"
     )
 }
@@ -248,5 +251,8 @@ fn self_made(at: SocketAddr, serve: &Args) -> anyhow::Result<Identity> {
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().map_err(|e| e.to_string())?;
-    (0.0..=1.0).contains(&share).then_some(share).ok_or_else(|| "not from 0 to 1".to_owned())
+    (0.0..=1.0)
+        .contains(&share)
+        .then_some(share)
+        .ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }

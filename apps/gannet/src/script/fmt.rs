@@ -18,7 +18,7 @@ use crate::terminal::Terminal;
 /// scripts. Comments, line breaks within statements and aligned columns stay; tokens never change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:\n  0  done; with --check: all files are formatted\n  \
-                        1  with --check: a file is not formatted; a file is no script")]
+                        1  with --check: a file is not formatted or not a script")]
 pub(crate) struct Args {
     /// Scripts; `-` is standard input
     #[arg(required = true, value_name = "FILE")]

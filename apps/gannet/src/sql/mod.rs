@@ -151,18 +151,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     {
         terminal.error(&format_args!("{text}: no such file or folder"));
         if paths.iter().any(|path| path.to_string_lossy().contains(char::is_whitespace)) {
-            terminal.hint(&"the query comes first, before the paths");
+            terminal.hint(&"the query is the first argument, before the paths");
         }
         return Ok(Outcome::NoCapture);
     }
     if let Some(query) = swapped(sql.as_deref(), &paths) {
-        terminal.error(&format_args!("'{query}' is no file or folder"));
-        terminal.hint(&"the query comes first, before the paths");
+        terminal.error(&format_args!("'{query}' is not a file or folder"));
+        terminal.hint(&"the query is the first argument, before the paths");
         return Ok(Outcome::NoCapture);
     }
     let has_stdin = paths.iter().any(|path| path == Path::new("-"));
     if has_stdin && sql.is_none() {
-        terminal.error(&"-: standard input has a capture or queries, not both");
+        terminal.error(&"-: standard input can hold a capture or queries, not both");
         terminal.hint(&"the query is the first argument: gannet sql 'SELECT ...' -");
         return Ok(Outcome::NoCapture);
     }
@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let is_prompt = sql.is_none() && io::stdin().is_terminal();
     if is_prompt {
         if args.out.is_some() {
-            terminal.error(&"--out takes the answer of one query, and a prompt has several");
+            terminal.error(&"--out needs a query; the prompt can run several");
             return Ok(Outcome::NoCapture);
         }
         return prompt::run(args, &session, &terminal);
@@ -200,7 +200,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if queries.len() > 1 && (args.out.is_some() || args.parquet) {
         let option = if args.out.is_some() { "--out" } else { "--parquet" };
         let count = queries.len();
-        terminal.error(&format_args!("{option} takes the answer of one query, not of {count}"));
+        terminal.error(&format_args!("{option} is for one query, not for {count}"));
         return Ok(Outcome::NoCapture);
     }
     let mut outcome = Outcome::Done;
@@ -290,8 +290,8 @@ impl Args {
     fn answer(&self, session: &Session, sql: &str, terminal: &Terminal) -> anyhow::Result<Outcome> {
         let form = self.form();
         if form == Form::Parquet && self.out.is_none() && io::stdout().is_terminal() {
-            terminal.error(&"--parquet: a terminal does not show Parquet");
-            terminal.hint(&"--out FILE writes it to a file");
+            terminal.error(&"--parquet: Parquet cannot be shown on a terminal");
+            terminal.hint(&"use --out FILE to write it to a file");
             return Ok(Outcome::NoCapture);
         }
         let written = match &self.out {
@@ -408,12 +408,12 @@ pub(crate) fn select_packets(
     let failed = |error: Error| report(&error.in_part(condition, 2), terminal);
     let options = Options { analysis, ..Options::default() };
     if paths.iter().any(|path| path == Path::new("-")) {
-        terminal.error(&"-: rows of standard input lead to no packets: name the file");
+        terminal.error(&"-: packets cannot be found for rows of standard input; give the file");
         return Err(Outcome::NoCapture);
     }
     let session = Session::new(paths, options).map_err(failed)?;
     if session.columns(log).map_err(failed)?.field_with_name("uid").is_err() {
-        terminal.error(&format_args!("rows of {log} have no uid, which leads to packets"));
+        terminal.error(&format_args!("rows of {log} have no uid, which identifies their packets"));
         return Err(Outcome::NoCapture);
     }
     const NONE: &str = "CAST(NULL AS BIGINT)";

@@ -178,10 +178,10 @@ fn tables(session: &Session, terminal: &Terminal) -> String {
             count => format!(" and {} more", count - 1),
         };
         let names = format!("{}{more}", first.display());
-        terminal.note(&format_args!("any of these logs can be made of captures: {names}"));
+        terminal.note(&format_args!("these logs can be read from captures: {names}"));
     }
     if all.is_empty() {
-        terminal.note(&"no capture or log is given; FROM 'trace.pcap' names one in a query");
+        terminal.note(&"no capture or log is given; name one in a query: FROM 'trace.pcap'");
     }
     text
 }

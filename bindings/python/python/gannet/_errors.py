@@ -46,5 +46,5 @@ def check(damage: list, errors: str, partial: Any = None) -> None:
 def check_policy(errors: str) -> str:
     """Validates the argument ``errors``."""
     if errors not in ("raise", "keep"):
-        raise ValueError(f"errors is 'raise' or 'keep', not {errors!r}")
+        raise ValueError(f"errors must be 'raise' or 'keep', not {errors!r}")
     return errors

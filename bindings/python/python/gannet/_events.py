@@ -166,7 +166,7 @@ def events(
         names = []
         for glob in globs:
             if not isinstance(glob, str):
-                raise TypeError(f"only has names of events, not {glob!r}")
+                raise TypeError(f"only must contain names of events, not {glob!r}")
             matching = [e.name for e in declared if fnmatch.fnmatchcase(e.name, glob)]
             if not matching:
                 raise ValueError(f"no event is named {glob!r}")

@@ -23,11 +23,11 @@ def check_range(name: str, value: int | None, minimum: int, maximum: int | None 
     if value is None:
         return
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {value!r}")
     if (value >= minimum and (maximum is None or value <= maximum)):
         return
     numbers = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-    raise ValueError(f"{name} is a number {numbers}, not {value}")
+    raise ValueError(f"{name} must be a number {numbers}, not {value}")
 
 
 def _list(name: str, value: str | Sequence[str] | None) -> list[str] | None:
@@ -37,7 +37,7 @@ def _list(name: str, value: str | Sequence[str] | None) -> list[str] | None:
     values = [value] if isinstance(value, str) else list(value)
     for one in values:
         if not isinstance(one, str):
-            raise TypeError(f"{name} is a list of strings, in which {one!r} is none")
+            raise TypeError(f"{name} must be a list of strings, but contains {one!r}")
     return values
 
 
@@ -46,7 +46,7 @@ def _check_logs(names: list[str] | None) -> None:
     known = [log[0] for log in _gannet.log_declarations()] if names else []
     for name in names or []:
         if os.sep in name or "." in name:
-            raise ValueError(f"no log is named '{name}': several captures are one list of paths")
+            raise ValueError(f"no log is named '{name}'; pass several captures as a list of paths")
         if name not in known and name != "all":
             import difflib
 
@@ -73,7 +73,7 @@ def settings(
     logs = _list("logs", logs)
     _check_logs(logs)
     if time_unit not in ("us", "ns"):
-        raise ValueError(f"time_unit is 'us' or 'ns', not {time_unit!r}")
+        raise ValueError(f"time_unit must be 'us' or 'ns', not {time_unit!r}")
     check_range("threads", threads, 1, 255)
     check_range("seed", seed, 0, 2**64 - 1)
     check_range("community_seed", community_seed, 0, 2**16 - 1)
@@ -223,7 +223,7 @@ class Reader:
 
     def __getitem__(self, log: str) -> Log:
         if log not in self._logs:
-            raise KeyError(f"{log} is none of the logs that are read: {', '.join(self._logs)}")
+            raise KeyError(f"{log} is not one of the logs that are read: {', '.join(self._logs)}")
         return Log(self, log)
 
     def __contains__(self, log: object) -> bool:

@@ -28,11 +28,11 @@ def expand(sources: Any) -> list:
         return [bytes(sources)]
     if hasattr(sources, "read"):
         if isinstance(sources, io.TextIOBase):
-            raise TypeError(f"{_name(sources)} is open in text mode: captures need mode 'rb'")
+            raise TypeError(f"{_name(sources)} is open in text mode; open captures with mode 'rb'")
         return [sources]
     if not isinstance(sources, (str, os.PathLike)):
         what = type(sources).__name__
-        raise TypeError(f"captures are paths, bytes, binary files, or a list of these, not a {what}")
+        raise TypeError(f"captures must be paths, bytes, binary files, or a list of these, not a {what}")
     if is_url(sources):
         return _expand_url(sources)
     path = os.path.expanduser(os.fspath(sources))
@@ -84,10 +84,10 @@ class Sources:
 
                 return (fsspec.open(source, "rb").open(), source)
             if source == "-" and again:
-                raise ValueError("standard input was read already: it can be read only once")
+                raise ValueError("standard input was already read; it can be read only once")
             return (source, None)
         if again and start is None:
-            raise ValueError(f"{_name(source)} was read already, and cannot seek to its beginning")
+            raise ValueError(f"{_name(source)} was already read and cannot be rewound")
         if again:
             source.seek(start)
         return (source, _name(source))

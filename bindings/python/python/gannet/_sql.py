@@ -33,7 +33,7 @@ def sql(query: str, paths: Source | Sequence[Source], **options: Any) -> Answer:
     [{'port': 53, 'n': 4}]
     """
     if "logs" in options:
-        raise TypeError("the query names the logs")
+        raise TypeError("gannet.sql does not accept 'logs': the query names them")
     return Answer(query, read(paths, logs=["all"], **options))
 
 
@@ -109,10 +109,10 @@ def _check_read_only(duckdb: Any, query: str) -> None:
     """Raises an error unless ``query`` is a single SELECT. Syntax errors are DuckDB's own."""
     statements = duckdb.extract_statements(query)
     if len(statements) != 1:
-        raise ValueError(f"a query is one statement, not {len(statements)}")
+        raise ValueError(f"expected one statement, not {len(statements)}")
     if statements[0].type != duckdb.StatementType.SELECT:
         name = statements[0].type.name
-        raise ValueError(f"queries read: the statement is {name}, not SELECT")
+        raise ValueError(f"only SELECT is supported, not {name}")
 
 
 class _Table:

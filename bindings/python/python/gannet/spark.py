@@ -53,7 +53,7 @@ class GannetDataSource(ds.DataSource):
     def _log(self) -> str:
         logs = [log.strip() for log in self.options.get("log", self.options.get("logs", "conn")).split(",")]
         if len(logs) != 1:
-            raise ValueError("a data frame has the rows of one log: .option('log', 'conn')")
+            raise ValueError("a data frame holds the rows of one log; name it with .option('log', 'conn')")
         return logs[0]
 
     def _settings(self) -> dict[str, Any]:

@@ -150,7 +150,7 @@ fn damage_is_reported_with_its_offset_after_earlier_packets() {
     assert_eq!(all, packets[..2]);
     assert_eq!(
         error.unwrap().to_string(),
-        "test: damaged at packet 3, byte 57: a record claims 4294967295 bytes; \
+        "test: damaged at packet 3, byte 57: a record has an invalid length of 4294967295 bytes; \
          the packets before it were read"
     );
 }

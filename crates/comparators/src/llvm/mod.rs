@@ -275,7 +275,9 @@ impl Llvm {
     /// If the library is not installed, the program is too long, or LLVM refuses it.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         if program.insns().len() > MAX_INSNS {
-            return Err(unavailable(format_args!("programs of {MAX_INSNS} instructions at most")));
+            return Err(unavailable(format_args!(
+                "only programs of up to {MAX_INSNS} instructions"
+            )));
         }
         library()?.compile(program.insns())
     }

@@ -66,7 +66,7 @@ impl State {
     /// Writes the distribution of table sizes.
     fn write_tables(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all: u64 = self.tables.iter().sum();
-        writeln!(f, "{:<20} {:>14} {:>20}", "largest table", "connections", "share so far")?;
+        writeln!(f, "{:<20} {:>14} {:>20}", "largest table", "connections", "cumulative share")?;
         let mut sum = 0;
         for (class, count) in self.tables.iter().enumerate().filter(|(_, count)| **count > 0) {
             sum += count;
@@ -91,8 +91,8 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each = |bytes: u64| bytes as f64 / self.connections.max(1) as f64;
         let named = self.slots + self.index + self.timers + self.reassembly + self.fragments;
-        writeln!(f, "live connections at the most  {}", self.connections)?;
-        writeln!(f, "{:<20} {:>14} {:>20}", "memory", "bytes", "a live connection")?;
+        writeln!(f, "peak live connections         {}", self.connections)?;
+        writeln!(f, "{:<20} {:>14} {:>20}", "memory", "bytes", "per live connection")?;
         let mut line =
             |name: &str, bytes: u64| writeln!(f, "{name:<20} {bytes:>14} {:>20.1}", each(bytes));
         line("connections", self.slots)?;
@@ -101,10 +101,10 @@ impl fmt::Display for State {
         line("reassembly", self.reassembly)?;
         line("fragments", self.fragments)?;
         if self.all > 0 {
-            line("analyzers and others", self.all.saturating_sub(named))?;
-            line("all", self.all)?;
+            line("analyzers and other", self.all.saturating_sub(named))?;
+            line("total", self.all)?;
         }
-        writeln!(f, "files in transit at the most  {}", self.files)?;
+        writeln!(f, "peak files in transit         {}", self.files)?;
         self.write_tables(f)?;
         let [half_open, established] = self.ended_early;
         let given_up = [
@@ -115,7 +115,7 @@ impl fmt::Display for State {
             ("files", self.files_given_up),
         ];
         for (name, count) in given_up.into_iter().filter(|(_, count)| *count > 0) {
-            writeln!(f, "given up early: {name} {count}")?;
+            writeln!(f, "discarded early: {name} {count}")?;
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ fn on(line: usize) -> impl Fn(String) -> TextError {
 fn c_initializer(line: &str) -> Result<Insn, String> {
     let line = line.trim_end_matches(',').trim();
     let inner = line.strip_prefix('{').and_then(|l| l.strip_suffix('}'));
-    let inner = inner.ok_or_else(|| format!("'{line}' is no initializer in braces"))?;
+    let inner = inner.ok_or_else(|| format!("'{line}' is not an initializer in braces"))?;
     four(inner.split(',').map(str::trim))
 }
 
@@ -78,7 +78,7 @@ fn decimal(lines: &[(usize, &str)]) -> Result<Vec<Insn>, TextError> {
         .flat_map(|(at, l)| l.split(',').map(move |p| (*at, p.trim())))
         .filter(|(_, p)| !p.is_empty());
     let Some((at, count)) = parts.next() else { return Ok(Vec::new()) };
-    let stated = count.parse().map_err(|_| on(at)(format!("'{count}' is no count")))?;
+    let stated = count.parse().map_err(|_| on(at)(format!("'{count}' is not a number")))?;
     let insns: Vec<Insn> = parts
         .map(|(at, p)| four(p.split_ascii_whitespace()).map_err(on(at)))
         .collect::<Result<_, _>>()?;
@@ -92,7 +92,7 @@ fn four<'a>(mut numbers: impl Iterator<Item = &'a str>) -> Result<Insn, String> 
     let mut next = || number(numbers.next().unwrap_or_default());
     let (code, jt, jf, k) = (next()?, next()?, next()?, next()?);
     let small = |n: u32| u8::try_from(n).map_err(|_| format!("a jump of {n} is too far"));
-    let code = u16::try_from(code).map_err(|_| format!("there is no instruction {code:#x}"))?;
+    let code = u16::try_from(code).map_err(|_| format!("no instruction has the code {code:#x}"))?;
     let insn = Insn { code, jt: small(jt)?, jf: small(jf)?, k };
     match numbers.next() {
         None => Ok(insn),
@@ -108,7 +108,7 @@ fn number(text: &str) -> Result<u32, String> {
             None => text.parse(),
         },
     };
-    parsed.map_err(|_| format!("'{text}' is no number of 32 bits"))
+    parsed.map_err(|_| format!("'{text}' is not a 32-bit number"))
 }
 
 /// `(003) jeq #0x800 jt 4 jf 6` (with a tab between the jumps), with or without the leading number.
@@ -124,7 +124,7 @@ fn assembly(line: &str, at: usize) -> Result<Insn, String> {
         None => (rest, None),
     };
     let (code, k) = instruction(op, operand)
-        .unwrap_or_else(|| Err(format!("'{op} {operand}' is no instruction")))?;
+        .unwrap_or_else(|| Err(format!("'{op} {operand}' is not an instruction")))?;
     if code & 7 != JMP {
         return Ok(Insn::new(code, k));
     }
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn mistakes_are_reported_with_their_line() {
         let error = |text: &str| Program::from_text(text).unwrap_err().to_string();
-        assert_eq!(error("ld [0]\nfoo #1"), "line 2: 'foo #1' is no instruction");
+        assert_eq!(error("ld [0]\nfoo #1"), "line 2: 'foo #1' is not an instruction");
         assert_eq!(error("jeq #1"), "line 1: 'jeq' needs 'jt N jf N'");
         assert_eq!(error("(000) jeq #1 jt 0 jf 1"), "line 1: jeq cannot jump from 0 to 0");
         assert_eq!(error("2\n6 0 0 0"), "1 instructions instead of 2");
-        assert_eq!(error("{ 0x6, 0, 0 },"), "line 1: '' is no number of 32 bits");
-        assert_eq!(error("ret #4294967296"), "line 1: '4294967296' is no number of 32 bits");
+        assert_eq!(error("{ 0x6, 0, 0 },"), "line 1: '' is not a 32-bit number");
+        assert_eq!(error("ret #4294967296"), "line 1: '4294967296' is not a 32-bit number");
         assert_eq!(error(""), "a program of 0 instructions");
     }
 

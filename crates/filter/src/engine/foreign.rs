@@ -26,7 +26,7 @@ pub enum Refused {
     #[error("instruction {0} shifts by 32 or more")]
     Shift(usize),
     /// An unknown metadata offset.
-    #[error("instruction {0} asks for what the kernel does not know of packets")]
+    #[error("instruction {0} loads packet data that the kernel does not have")]
     Offset(usize),
     /// A scratch word that is not written on some path before.
     #[error("instruction {0} reads a scratch word that was not written")]

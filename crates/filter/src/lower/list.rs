@@ -259,7 +259,7 @@ impl Lower<'_> {
             return Ok(());
         }
         if let Some((net, length)) = text.split_once('/') {
-            let wrong = || format!("'{text}' is no network");
+            let wrong = || format!("'{text}' is not a network");
             let net = address(net).ok_or_else(wrong)?;
             let length = length.trim().parse().map_err(|_| wrong())?;
             let most = if net.is_ipv4() { 32 } else { 128 };

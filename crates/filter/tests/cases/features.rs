@@ -52,7 +52,7 @@ fn link_types_support_the_features_of_libpcap() {
     let mut seen = 0;
     for (name, has) in entries(links) {
         seen += 1;
-        let link = dlt::by_name(&name).unwrap_or_else(|| panic!("{name} is not known"));
+        let link = dlt::by_name(&name).unwrap_or_else(|| panic!("unknown setting {name}"));
         for always in ["", "len > 60", "link[0] = 1", "less 60"] {
             assert!(compiles(always, link), "{name}: {always}");
         }

@@ -63,13 +63,16 @@ impl Checker {
 pub(super) fn check(crc: &Crc, stored: u64, used: u64) -> io::Result<()> {
     let (sum, length) = (stored as u32, (stored >> 32) as u32);
     if sum != crc.sum() {
-        let what =
-            format!("what came out has the checksum {:08x} and should have {sum:08x}", crc.sum());
+        let what = format!(
+            "the data have the checksum {:08x}, but the trailer states {sum:08x}",
+            crc.sum()
+        );
         return Err(damaged_error(&what, used));
     }
     if length != crc.amount() {
         let amount = crc.amount();
-        let what = format!("{amount} bytes (modulo 4 GiB) came out and should be {length}");
+        let what =
+            format!("the data have {amount} bytes (modulo 4 GiB), but the trailer states {length}");
         return Err(damaged_error(&what, used));
     }
     Ok(())

@@ -225,10 +225,14 @@ impl<R: BufRead> Gunzip<R> {
                     (0, 0x1f) | (1, 0x8b) | (2, 8) | (4.., _) => {}
                     (3, flags) if flags & RESERVED == 0 => self.flags = flags,
                     (0 | 1, _) => {
-                        return Err(self.damaged_error(&"no gzip header where one must be"));
+                        return Err(
+                            self.damaged_error(&"no gzip magic number at the start of a member")
+                        );
                     }
-                    (2, _) => return Err(self.damaged_error(&"a method that is not deflate")),
-                    _ => return Err(self.damaged_error(&"a header with flags that mean nothing")),
+                    (2, _) => {
+                        return Err(self.damaged_error(&"a compression method other than deflate"));
+                    }
+                    _ => return Err(self.damaged_error(&"reserved flags are set in a gzip header")),
                 }
                 if known + 1 < HEADER {
                     Part::Header(known + 1)
@@ -256,7 +260,7 @@ impl<R: BufRead> Gunzip<R> {
                     self.begin()
                 }
                 Some(_) => {
-                    return Err(self.damaged_error(&"a header that does not match its checksum"));
+                    return Err(self.damaged_error(&"wrong checksum of a gzip header"));
                 }
             },
             Part::Stream => Part::Stream,

@@ -45,18 +45,18 @@ pub const HISTORY: usize = 32 << 10;
 #[non_exhaustive]
 pub enum Damage {
     /// A block type other than stored, fixed codes or dynamic codes.
-    #[error("a block of no known kind")]
+    #[error("invalid block type")]
     Block,
     /// The length of a stored block does not match its complement.
-    #[error("a stored block whose length is wrong")]
+    #[error("the length of a stored block does not match its complement")]
     Stored,
     /// A set of codes that is over-subscribed, incomplete, or lacks the end of the block.
-    #[error("a block whose codes are none")]
+    #[error("invalid Huffman code lengths")]
     Codes,
     /// Bits that are not a code, or a code without a meaning.
-    #[error("an invalid code")]
+    #[error("invalid Huffman code")]
     Code,
     /// A match that begins before the stream.
-    #[error("a distance that reaches back too far")]
+    #[error("a match distance beyond the start of the data")]
     Distance,
 }

@@ -371,19 +371,21 @@ fn mismatches_are_reported_after_the_output() {
     let end = format!(", before byte {n} of the file");
     assert_eq!(
         said(&flipped(n - 8)),
-        (5, format!("what came out has the checksum 3610a686 and should have 3610a6c6{end}"))
+        (5, format!("the data have the checksum 3610a686, but the trailer states 3610a6c6{end}"))
     );
     assert_eq!(
         said(&flipped(n - 4)),
-        (5, format!("5 bytes (modulo 4 GiB) came out and should be 69{end}"))
+        (5, format!("the data have 5 bytes (modulo 4 GiB), but the trailer states 69{end}"))
     );
     let end = ", before byte 12 of the file";
-    assert_eq!(said(&flipped(10)), (0, format!("a header that does not match its checksum{end}")));
-    assert!(said(&flipped(3)).1.starts_with("a header with flags that mean nothing"));
-    assert!(said(&flipped(2)).1.starts_with("a method that is not deflate"));
-    assert!(said(b"text").1.starts_with("no gzip header where one must be, before byte 1"));
+    assert_eq!(said(&flipped(10)), (0, format!("wrong checksum of a gzip header{end}")));
+    assert!(said(&flipped(3)).1.starts_with("reserved flags are set in a gzip header"));
+    assert!(said(&flipped(2)).1.starts_with("a compression method other than deflate"));
+    assert!(
+        said(b"text").1.starts_with("no gzip magic number at the start of a member, before byte 1")
+    );
     let behind = [&good[..], b"more"].concat();
-    assert!(said(&behind).1.starts_with("no gzip header where one must be"));
+    assert!(said(&behind).1.starts_with("no gzip magic number at the start of a member"));
 }
 
 /// Compressible data of several kinds: noise, text, long runs.

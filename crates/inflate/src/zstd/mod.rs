@@ -48,54 +48,54 @@ pub const MAX_WINDOW: usize = 128 << 20;
 #[non_exhaustive]
 pub enum Damage {
     /// No magic number at the position where a frame must begin.
-    #[error("no zstd frame where one must be")]
+    #[error("no zstd magic number at the start of a frame")]
     Magic,
     /// Reserved bits of a frame's header are set.
-    #[error("a frame header with reserved flags")]
+    #[error("reserved bits are set in a frame header")]
     Descriptor,
     /// A frame that needs a dictionary.
-    #[error("a frame that needs the dictionary {0}, which is not there")]
+    #[error("a frame needs dictionary {0}; dictionaries are not supported")]
     Dictionary(u32),
     /// A frame that needs a larger window than [`MAX_WINDOW`].
-    #[error("a frame with a window of {0} bytes, where no more than {MAX_WINDOW} are offered")]
+    #[error("a frame needs a window of {0} bytes; the maximum is {MAX_WINDOW}")]
     Window(u64),
     /// A block of a reserved type, or larger than its frame allows.
-    #[error("a block of no known kind or of more bytes than there may be")]
+    #[error("invalid block type or block size")]
     Block,
     /// A field within a block exceeds its end.
-    #[error("a block that ends too early")]
+    #[error("a block is truncated")]
     Truncated,
     /// Bytes after the last section of a block.
-    #[error("a block that does not end where it should")]
+    #[error("extra bytes at the end of a block")]
     TrailingBytes,
     /// A block that decompresses to more than allowed.
-    #[error("a block that unpacks to more bytes than there may be")]
+    #[error("a block decompresses to more than the maximum block size")]
     Long,
     /// Four streams of fewer literals than four streams can have.
-    #[error("literals that cannot be in four streams")]
+    #[error("too few literals for four streams")]
     Streams,
     /// Code lengths that are incomplete, or of too few symbols.
-    #[error("literals whose codes are none")]
+    #[error("invalid Huffman code lengths of literals")]
     Codes,
     /// Counts that do not add up, or of too many symbols.
-    #[error("a table whose counts are none")]
+    #[error("invalid FSE table")]
     Counts,
     /// A table mode that is reserved.
-    #[error("tables of no known kind")]
+    #[error("reserved FSE table mode")]
     Modes,
     /// A repeated table without an earlier one.
-    #[error("a table to be used again, where none was before")]
+    #[error("a repeated table without a previous one")]
     NoTable,
     /// A stream whose last byte lacks the mark that ends it.
-    #[error("a stream without its mark")]
+    #[error("a bitstream without its end mark")]
     Mark,
     /// Codes that do not use exactly the bits of their stream.
-    #[error("codes that do not end where their stream does")]
+    #[error("a bitstream that was not consumed exactly")]
     Bits,
     /// Sequences that take more literals than the block has.
-    #[error("sequences of more literals than there are")]
+    #[error("sequences use more literals than the block has")]
     Literals,
     /// A match that begins before the frame, or beyond its window.
-    #[error("an offset that reaches back too far")]
+    #[error("a match offset beyond the window")]
     Offset,
 }

@@ -100,7 +100,7 @@ impl Order {
         if let Some(size) = size.filter(|&size| total_out > size || ends && total_out != size) {
             // The output of the last block is as wrong as the size.
             self.rest = 0..0;
-            let what = format!("{total_out} bytes came out of a frame and should be {size}");
+            let what = format!("a frame decompressed to {total_out} bytes, but states {size}");
             return Err(damaged(&what, job.used));
         }
         match job.failure.take() {
@@ -116,9 +116,7 @@ impl Order {
             if let Some(stored) = stored
                 && stored != sum
             {
-                let what = format!(
-                    "what came out has the checksum {sum:08x} and should have {stored:08x}"
-                );
+                let what = format!("a frame has the checksum {sum:08x}, but states {stored:08x}");
                 return Err(damaged(&what, job.used));
             }
             self.frame = None;

@@ -110,7 +110,7 @@ impl<R: BufRead> Unzstd<R> {
         match next {
             Ok(Some(job)) => self.ended = !self.order.put(job),
             Ok(None) => {}
-            Err(_) => return Err(io::Error::other("a thread that unpacks has panicked")),
+            Err(_) => return Err(io::Error::other("a decompression thread panicked")),
         }
         Ok(!self.ended)
     }

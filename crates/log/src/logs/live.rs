@@ -247,7 +247,7 @@ impl Stream {
                 self.bytes += len;
                 if self.live.retry.take().is_some() {
                     let file = self.live.path.display();
-                    live.losses.report(format!("{file}: written again"));
+                    live.losses.report(format!("{file}: writing resumed"));
                 }
             }
             failed => {

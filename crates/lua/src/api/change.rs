@@ -77,7 +77,7 @@ pub(crate) unsafe extern "C" fn packet_with(
     let address = |at: *const c_char| {
         // SAFETY: by this function's contract.
         let Some(text) = (unsafe { text(at) }) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| format!("'{text}' is no address"))
+        text.parse().map(Some).map_err(|_| format!("'{text}' is not an address"))
     };
     let port = |port: i32| u16::try_from(port).ok();
     let payload = (!request.payload.is_null()).then(|| {
@@ -139,7 +139,8 @@ fn changed(
             Some(bytes) => bytes.to_vec(),
             None => address.octets().to_vec(),
         };
-        let field = out.get_mut(at + place..at + place + len).ok_or("the IP header is cut")?;
+        let field =
+            out.get_mut(at + place..at + place + len).ok_or("the IP header is truncated")?;
         if field != bytes(present) {
             return Err("the address is in an extension header".to_owned());
         }
@@ -153,7 +154,7 @@ fn changed(
         if transport.ports().is_none() {
             return Err("the packet has no ports".to_owned());
         }
-        let field = out.get_mut(place..place + 2).ok_or("the transport header is cut")?;
+        let field = out.get_mut(place..place + 2).ok_or("the transport header is truncated")?;
         old.extend_from_slice(field);
         field.copy_from_slice(&port.to_be_bytes());
         new.extend_from_slice(field);
@@ -220,7 +221,7 @@ fn replace_payload(
     payload: &[u8],
 ) -> Result<usize, String> {
     let Some(present) = transport.payload().filter(|_| ip.fragment.is_none()) else {
-        return Err("only whole packets of TCP and UDP have a payload to change".to_owned());
+        return Err("the payload can be changed only in complete TCP and UDP packets".to_owned());
     };
     let header = offset(ip.payload, present).unwrap_or(ip.payload.len());
     let len = header + payload.len();
@@ -230,7 +231,7 @@ fn replace_payload(
     let kind = at.checked_sub(2).and_then(|kind| out.get(kind..at));
     if !is_same && !matches!(kind, None | Some([0x08, 0x00] | [0x86, 0xdd])) {
         return Err(
-            "the link layer of the packet may have a length: a payload keeps its own".to_owned()
+            "the link layer may contain a length, so the payload must keep its length".to_owned()
         );
     }
     let total = upper - at + len;

@@ -116,7 +116,7 @@ impl Client {
             .map_err(|error| match error {
                 TargetError::Public(address) => {
                     format!(
-                        "{address} is neither a loopback nor a private address: it takes yes_i_may = true"
+                        "{address} is neither a loopback nor a private address; set yes_i_may = true to send to it"
                     )
                 }
                 error => error.to_string(),

@@ -526,7 +526,7 @@ unsafe extern "C" fn stream_write(
             .map(|clients| Split::Clients(Box::new(clients))),
     };
     let Some(split) = split else {
-        fail(&"weights are numbers above 0");
+        fail(&"weights must be greater than 0");
         return -1;
     };
     status(it.begin_write(&named, split, u64::try_from(limit).ok()).map(|()| 0))

@@ -103,7 +103,7 @@ unsafe extern "C" fn put(
     };
     let answers: Vec<_> = answers.iter().map(answer).collect();
     let Some(writer) = &mut it.0 else {
-        fail(&"it is finished");
+        fail(&"finish was already called");
         return -1;
     };
     match writer.put(query, &answers) {
@@ -123,7 +123,7 @@ unsafe extern "C" fn finish(it: *mut Respdiff, began: u32, ended: u32) -> i64 {
     assert!(!it.is_null(), "a handle is not null");
     // SAFETY: by this function's contract.
     let Some(writer) = unsafe { &mut *it }.0.take() else {
-        fail(&"it is finished");
+        fail(&"finish was already called");
         return -1;
     };
     match writer.finish(began, ended) {

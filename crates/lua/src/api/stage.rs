@@ -60,7 +60,7 @@ unsafe extern "C" fn split(weights: *const u32, count: c_int, seed: i64) -> *mut
     match ByClient::new(weights, order(seed)) {
         Some(split) => Box::into_raw(Box::new(split)),
         None => {
-            fail(&"weights are numbers above 0");
+            fail(&"weights must be greater than 0");
             std::ptr::null_mut()
         }
     }

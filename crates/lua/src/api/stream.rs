@@ -302,7 +302,7 @@ impl Flow {
             // would overwrite each other.
             let is_file = path.metadata().map_or(true, |about| about.is_file());
             if is_file && paths.iter().take(at).any(|other| other == path) {
-                return Err(format!("{} is an output already", path.display()));
+                return Err(format!("{} is already an output", path.display()));
             }
             if FileId::of(path).is_some_and(|id| self.inputs.contains(&id)) {
                 return Err(format!("{} is an input: write to another file", path.display()));

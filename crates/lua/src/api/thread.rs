@@ -340,7 +340,7 @@ unsafe extern "C" fn thread_start(it: *const Thread, code: *const u8, len: u32) 
     let code = unsafe { std::slice::from_raw_parts(code, len as usize) }.to_vec();
     let mut inside = own.lock();
     if inside.running.is_some() {
-        fail(&"the thread runs already");
+        fail(&"the thread is already running");
         return -1;
     }
     let inner = Arc::clone(&own);

@@ -15,7 +15,7 @@ pub(super) const MAX_DEPTH: u8 = 32;
 
 pub(super) const SEQUENCE: u8 = 16;
 
-pub(super) const TRUNCATED: Malformed = "message is cut";
+pub(super) const TRUNCATED: Malformed = "truncated message";
 
 /// The tag and the content of a value.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub(super) fn head(b: &mut Bytes<'_>) -> Result<(u8, u64), Malformed> {
     }
     let bytes = b.take(usize::from(first & 0x7f)).ok_or(TRUNCATED)?;
     if !matches!(bytes.len(), 1..=8) {
-        return Err("length of no or more than eight bytes");
+        return Err("unsupported length encoding");
     }
     Ok((tag, bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))))
 }
@@ -72,10 +72,10 @@ pub(super) fn value<'a>(b: &mut Bytes<'a>) -> Result<Value<'a>, Malformed> {
 impl<'a> Value<'a> {
     pub(super) fn integer(self) -> Result<i64, Malformed> {
         if self.class != 0 || !matches!(self.number, 2 | 10) {
-            return Err("no number where there must be one");
+            return Err("expected an integer");
         }
         if !matches!(self.content.len(), 1..=8) {
-            return Err("number of no or more than eight bytes");
+            return Err("unsupported size of an integer");
         }
         let sign = match self.content.first() {
             Some(0x80..) => -1,
@@ -94,7 +94,7 @@ impl<'a> Value<'a> {
             (0, 4) => Ok(ascii(self.content)),
             (0, 6) => Ok(Cow::Owned(oid(self.content))),
             (0, 12 | 18..=30) => Ok(Cow::Borrowed(self.content)),
-            _ => Err("no text where there must be some"),
+            _ => Err("expected a string"),
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a> Value<'a> {
             return if is_invalid { Err("value of an odd length") } else { Ok(()) };
         }
         if depth >= MAX_DEPTH {
-            return Err("values are nested too deeply");
+            return Err("values nested too deeply");
         }
         let mut b = Bytes(self.content);
         while !b.is_empty() {

@@ -9,7 +9,7 @@ use super::ber::ascii;
 use super::ber::value;
 use crate::support::Bytes;
 
-const TRUNCATED: Malformed = "condition is cut";
+const TRUNCATED: Malformed = "truncated filter";
 
 /// Maximum nesting depth of filters.
 const MAX_DEPTH: u8 = 20;
@@ -24,11 +24,11 @@ pub fn write(b: &mut Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
 
 fn nested(b: &mut Bytes<'_>, out: &mut Vec<u8>, depth: u8) -> Result<(), Malformed> {
     if depth > MAX_DEPTH {
-        return Err("filter is nested too deeply");
+        return Err("filter nested too deeply");
     }
     let filter = value(b)?;
     if filter.class == 0 {
-        return Err("no filter where there must be one");
+        return Err("expected a filter");
     }
     let mut inner = Bytes(filter.content);
     match filter.number {
@@ -118,7 +118,7 @@ fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     while !parts.is_empty() {
         let part = value(&mut parts)?;
         match part.number {
-            _ if part.class == 0 => return Err("no part of a string where there must be one"),
+            _ if part.class == 0 => return Err("expected a substring"),
             0 => first = part.content.to_vec(),
             1 => {
                 write_escaped(part.content, &mut any);

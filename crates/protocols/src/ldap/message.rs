@@ -130,7 +130,7 @@ pub enum Auth<'a> {
 pub fn parse(data: &[u8], truncated: bool) -> Result<Message<'_>, Malformed> {
     let mut b = Bytes(data);
     if data.first().is_none_or(|tag| tag & 0xdf != SEQUENCE) {
-        return Err("no LDAP message");
+        return Err("not an LDAP message");
     }
     let (_, len) = head(&mut b)?;
     if !truncated {
@@ -155,7 +155,7 @@ pub fn parse(data: &[u8], truncated: bool) -> Result<Message<'_>, Malformed> {
     let mut rest = Bytes(content);
     let body = body(code, &mut rest, truncated)?;
     if !truncated && !rest.is_empty() {
-        return Err("operation with more in it than is known");
+        return Err("extra bytes in an operation");
     }
     Ok(Message { id, code, body })
 }
@@ -170,7 +170,7 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, truncated: bool) -> Result<Body<'a>, Ma
             while !b.is_empty() {
                 match value(b)? {
                     v if v.class == 2 && v.number == 7 => credentials.push(v.content),
-                    _ => return Err("no credentials where only they may be"),
+                    _ => return Err("expected SASL credentials"),
                 }
             }
             Body::BindResponse(outcome, credentials)
@@ -196,7 +196,7 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, truncated: bool) -> Result<Body<'a>, Ma
         operation::EXTENDED_REQUEST => {
             let name = value(b)?;
             if name.class != 2 {
-                return Err("extended request without name");
+                return Err("extended request without a name");
             }
             if !truncated && !b.is_empty() && value(b)?.class != 2 {
                 return Err("extended request with an unknown field");
@@ -250,7 +250,7 @@ fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
     let name = value(b)?.text()?;
     let method = value(b)?;
     if method.class == 0 {
-        return Err("login without method");
+        return Err("bind request without an authentication method");
     }
     let auth = match method.number {
         0 => Auth::Simple(method.content),
@@ -268,7 +268,7 @@ fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
             Auth::Sasl { mechanism, credentials }
         }
         10 | 11 if !method.content.is_empty() && !method.content.starts_with(b"NTLMSSP") => {
-            return Err("login without NTLM");
+            return Err("bind request without an NTLM token");
         }
         10 => Auth::SicilyNegotiate(method.content),
         11 => Auth::SicilyResponse(method.content),
@@ -308,7 +308,7 @@ fn changes(b: &mut Bytes<'_>) -> Result<Vec<u8>, Malformed> {
         };
         let mut attribute = Bytes(value(&mut change)?.universal(SEQUENCE)?);
         if !change.is_empty() {
-            return Err("change with more than an attribute");
+            return Err("extra bytes in a modification");
         }
         if !out.is_empty() {
             out.push(b',');

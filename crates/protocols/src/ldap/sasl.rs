@@ -48,7 +48,7 @@ pub(super) fn is_wrap_token(buffer: &[u8]) -> bool {
 ///
 /// If it is truncated, or has an unsupported rotation.
 pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
-    const TRUNCATED: Malformed = "token is cut";
+    const TRUNCATED: Malformed = "truncated token";
     let mut b = Bytes(buffer);
     b.take(BUFFER_HEADER).ok_or(TRUNCATED)?;
     if b.u16().ok_or(TRUNCATED)? != 0x0504 {
@@ -60,7 +60,7 @@ pub(super) fn unwrap(buffer: &[u8]) -> Result<&[u8], Malformed> {
     let rotated = usize::from(b.u16().ok_or(TRUNCATED)?);
     b.take(8).ok_or(TRUNCATED)?; // sequence number
     if filler != 0xff {
-        return Err("token without filler");
+        return Err("token without a filler");
     }
     if sealed {
         return Ok(&[]);
@@ -94,7 +94,7 @@ pub(super) fn is_bare_ntlm(credentials: &[u8]) -> Result<bool, Malformed> {
                 Err("token of something else than SPNEGO")
             }
         }
-        _ => Err("no token of SPNEGO"),
+        _ => Err("not a SPNEGO token"),
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
         return Ok(false);
     }
     if token.first() != Some(&0xa1) {
-        return Err("no token of SPNEGO");
+        return Err("not a SPNEGO token");
     }
     let mut b = Bytes(ber::value(&mut Bytes(token))?.content);
     let mut fields = Bytes(ber::value(&mut b)?.content);
@@ -126,7 +126,7 @@ pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
             _ => return Err("unknown field of SPNEGO"),
         }
     }
-    let kerberos = kerberos.ok_or("token of SPNEGO without a mechanism")?;
+    let kerberos = kerberos.ok_or("SPNEGO token without a mechanism")?;
     Ok(accepted && kerberos && has_response)
 }
 

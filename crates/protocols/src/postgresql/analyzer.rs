@@ -100,7 +100,7 @@ impl Analyzer {
         let early = &mut self.early[from.index()];
         early.push(data.to_vec());
         if early.len() > MAX_EARLY || early.iter().map(Vec::len).sum::<usize>() > MAX_EARLY_BYTES {
-            return Err(ParseFault::Both("one side says too much before the other"));
+            return Err(ParseFault::Both("too many messages of one side without a reply"));
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub type Malformed = &'static str;
 pub type ParseResult<M> = Result<(M, Option<Malformed>), Malformed>;
 
 /// The message has data after its last field.
-const TRAILING_DATA: Malformed = "message is longer than what it is made of";
+const TRAILING_DATA: Malformed = "extra bytes at the end of a message";
 
 /// The length of a first message, or the number of bytes needed to determine it. For another
 /// version or another protocol, the length of the header.
@@ -59,11 +59,11 @@ impl<'a> FirstMessage<'a> {
     /// If it is neither.
     pub fn parse(data: &'a [u8]) -> ParseResult<Self> {
         let mut b = Bytes(data);
-        let cut = "startup message is cut short";
+        let cut = "truncated startup message";
         let length = b.u32().ok_or(cut)?;
         let code = b.u32().ok_or(cut)?;
         match (length, code) {
-            (..8, _) => Err("startup message says that it is shorter than its header"),
+            (..8, _) => Err("startup message with an invalid length"),
             (8, SSL_REQUEST) => Ok((Self::Tls, None)),
             _ if code >> 16 != u32::from(MAJOR) => Err("unsupported major version"),
             _ => {
@@ -77,14 +77,14 @@ impl<'a> FirstMessage<'a> {
 /// All parameters before the first invalid one.
 fn parameters(data: &[u8]) -> (Vec<Parameter<'_>>, Option<Malformed>) {
     let mut out = Vec::new();
-    let no_end = Some("startup message has no end");
+    let no_end = Some("unterminated startup message");
     let Some((last, mut b)) = data.split_last() else { return (out, no_end) };
     while !b.is_empty() {
         let Some(name) = take_text(&mut b, is_name).filter(|n| !n.is_empty()) else {
-            return (out, Some("startup message has a parameter without a name"));
+            return (out, Some("startup parameter without a name"));
         };
         let Some(value) = take_text(&mut b, is_printable).filter(|v| !v.is_empty()) else {
-            return (out, Some("startup message has a parameter without a value"));
+            return (out, Some("startup parameter without a value"));
         };
         out.push((name, value));
     }
@@ -134,7 +134,7 @@ impl<'a> Frontend<'a> {
         let message = match ty {
             b'X' => Self::Terminate,
             b'Q' if cut => return Ok((Self::Query(body), None)),
-            b'Q' => Self::Query(take_string(&mut body).ok_or("query has no end")?),
+            b'Q' => Self::Query(take_string(&mut body).ok_or("unterminated query")?),
             _ => return Ok((Self::Other(ty), None)),
         };
         Ok((message, trailing_data(body)))
@@ -176,12 +176,12 @@ impl<'a> Backend<'a> {
         let mut b = Bytes(body);
         let message = match ty {
             b'R' => {
-                let kind = b.u32().ok_or("authentication has no kind")?;
+                let kind = b.u32().ok_or("authentication message without a type")?;
                 match kind {
                     0 if b.is_empty() => Self::AuthenticationOk,
-                    0 => return Err("authentication is done, but there is more"),
+                    0 => return Err("extra bytes after AuthenticationOk"),
                     1..=LAST_AUTHENTICATION => Self::Authentication(kind),
-                    _ => return Err("authentication of no known kind"),
+                    _ => return Err("unknown authentication type"),
                 }
             }
             b'E' | b'N' => {
@@ -195,14 +195,14 @@ impl<'a> Backend<'a> {
                     (_, end) => Ok((Self::Error(fields), end.err())),
                 };
             }
-            b'D' => b.u16().map(|_| Self::Row).ok_or("row has no number of columns")?,
+            b'D' => b.u16().map(|_| Self::Row).ok_or("row without its number of columns")?,
             b'Z' => match body {
                 [state @ (b'I' | b'T' | b'E'), rest @ ..] => {
                     return Ok((Self::Ready(*state), trailing_data(rest)));
                 }
-                _ => return Err("server is ready in no known state"),
+                _ => return Err("unknown transaction status"),
             },
-            b'K' if body.len() < 8 => return Err("key of the backend is cut short"),
+            b'K' if body.len() < 8 => return Err("truncated BackendKeyData"),
             b'K' => return Ok((Self::Other(ty), trailing_data(&body[8..]))),
             b'S' if !cut => {
                 let mut rest = body;
@@ -210,7 +210,7 @@ impl<'a> Backend<'a> {
                 let value = take_text(&mut rest, is_printable);
                 match (name, value, rest) {
                     (Some(_), Some(_), []) => Self::Other(ty),
-                    _ => return Err("status of a parameter is no text"),
+                    _ => return Err("invalid ParameterStatus"),
                 }
             }
             _ => Self::Other(ty),
@@ -223,9 +223,9 @@ impl<'a> Backend<'a> {
 fn split(data: &[u8]) -> Result<(u8, &[u8]), Malformed> {
     let mut b = Bytes(data);
     let header = b.u8().zip(b.u32());
-    let (ty, length) = header.ok_or("message is cut short")?;
+    let (ty, length) = header.ok_or("truncated message")?;
     if length < 4 {
-        return Err("message says that it is shorter than its header");
+        return Err("message with an invalid length");
     }
     Ok((ty, b.rest()))
 }
@@ -241,13 +241,13 @@ fn fields(mut body: &[u8], cut: bool) -> (Vec<Field<'_>>, Result<(), Malformed>)
         match body {
             [0, rest @ ..] => return (out, trailing_data(rest).map_or(Ok(()), Err)),
             [] if cut => return (out, Ok(())),
-            [] => return (out, Err("fields have no end")),
+            [] => return (out, Err("unterminated list of fields")),
             [code, rest @ ..] => {
                 body = rest;
                 match take_string(&mut body) {
                     Some(value) => out.push((*code, value)),
                     None if cut => return (out, Ok(())),
-                    None => return (out, Err("field has no end")),
+                    None => return (out, Err("unterminated field")),
                 }
             }
         }

@@ -68,10 +68,10 @@ pub fn packet(data: &[u8], short_id: usize) -> Result<(Packet<'_>, usize), Malfo
         return Ok((Packet::NotQuic, data.len()));
     }
     if first & 0x80 == 0 {
-        b.take(short_id).ok_or("short header is cut")?;
+        b.take(short_id).ok_or("truncated short header")?;
         return Ok((Packet::Short, data.len()));
     }
-    let cut = "long header is cut";
+    let cut = "truncated long header";
     let version = b.u32().ok_or(cut)?;
     let destination = id(&mut b).ok_or(cut)?;
     let source = id(&mut b).ok_or(cut)?;
@@ -89,7 +89,7 @@ pub fn packet(data: &[u8], short_id: usize) -> Result<(Packet<'_>, usize), Malfo
                 return Err("Initial packet is too short");
             }
             long.kind = Kind::Initial { number_at: data.len() - b.0.len() };
-            take(&mut b, len).ok_or("Initial packet is cut")?;
+            take(&mut b, len).ok_or("truncated Initial packet")?;
         }
         1 | 2 => {
             long.kind = if kind == 1 + u8::from(version == VERSION_2) {
@@ -98,7 +98,7 @@ pub fn packet(data: &[u8], short_id: usize) -> Result<(Packet<'_>, usize), Malfo
                 Kind::Handshake
             };
             let len = number(&mut b).ok_or(cut)?;
-            take(&mut b, len).ok_or("packet is cut")?;
+            take(&mut b, len).ok_or("truncated packet")?;
         }
         _ => {
             b.take(RETRY_TAG).ok_or("Retry packet is too short")?;
@@ -160,7 +160,7 @@ pub enum Frame<'a> {
 /// # Errors
 /// If it is truncated, or not allowed in Initial packets.
 pub fn frame<'a>(b: &mut Bytes<'a>) -> Result<Option<Frame<'a>>, Malformed> {
-    let cut = "frame is cut";
+    let cut = "truncated frame";
     while let Some(kind) = b.u8() {
         match kind {
             0x00 | 0x01 => {}

@@ -159,7 +159,7 @@ impl Commands {
                     *data = &data[1..];
                     self.next = NextElement::Length;
                 }
-                NextElement::Kind => return Err("word of a command is no string"),
+                NextElement::Kind => return Err("element of a command is not a string"),
                 NextElement::Content(left) => {
                     let n = usize::try_from(left).map_or(data.len(), |n| n.min(data.len()));
                     append(&mut self.word, &data[..n]);
@@ -174,7 +174,7 @@ impl Commands {
                 | NextElement::End => {
                     let complete = self.line.read(data)?;
                     if self.next == NextElement::Inline && self.line.is_truncated() {
-                        return Err("command on a line is too long");
+                        return Err("inline command is too long");
                     }
                     if complete && self.line_ended()? {
                         return Ok(Some(std::mem::take(&mut self.command)));
@@ -199,7 +199,7 @@ impl Commands {
             NextElement::Count => {
                 self.left = match number(self.line.text())? {
                     n @ 1.. if n.unsigned_abs() <= MAX_ELEMENTS => n.unsigned_abs(),
-                    1.. => return Err("command has too many words"),
+                    1.. => return Err("command with too many elements"),
                     _ => return Err("command without a name"),
                 };
                 self.next = NextElement::Kind;
@@ -211,7 +211,7 @@ impl Commands {
                     n @ 1.. if n.unsigned_abs() <= MAX_LENGTH => {
                         NextElement::Content(n.unsigned_abs())
                     }
-                    1.. => return Err("word of a command is too long"),
+                    1.. => return Err("element of a command is too long"),
                     _ => return Err("word of a command is missing"),
                 };
             }

@@ -137,14 +137,14 @@ impl Values {
     fn begin(&mut self, kind: u8) -> Result<(), Malformed> {
         let has_attributes = std::mem::take(&mut self.has_attributes);
         if self.levels.len() >= MAX_DEPTH {
-            return Err("values are nested too deep");
+            return Err("values nested too deeply");
         }
         self.next = match kind {
             b'#' => NextElement::Boolean,
             b'|' if has_attributes => return Err("attributes of attributes"),
             b'+' | b'-' | b':' | b',' | b'(' | b'_' | b'$' | b'!' | b'=' | b'*' | b'>' | b'~'
             | b'%' | b'|' => NextElement::Line,
-            _ => return Err("value of no known kind"),
+            _ => return Err("unknown type of value"),
         };
         self.kind = kind;
         if self.levels.is_empty() {
@@ -200,7 +200,7 @@ impl Values {
             _ => return Err("list has a length below zero"),
         };
         if count > MAX_ELEMENTS - self.elements {
-            return Err("value holds too many others");
+            return Err("aggregate with too many elements");
         }
         self.elements += count;
         let pairs = matches!(self.kind, b'%' | b'|');

@@ -150,7 +150,7 @@ fn rows_of_several_logs_in_a_file_are_several_tables() {
     assert_eq!(all.tables(), ["conn", "dns", "own"]);
     assert_eq!(rows(&all, "SELECT count(*), max(duration) FROM conn").unwrap(), [["2", "2.0"]]);
     let (_, damaged) = all.problems();
-    assert!(damaged.len() == 1 && damaged[0].contains("1 line is no row"), "{damaged:?}");
+    assert!(damaged.len() == 1 && damaged[0].contains("1 line that is not a row"), "{damaged:?}");
     let joined = "SELECT query, n FROM dns JOIN own ON true WHERE _write_ts > 3";
     assert_eq!(rows(&all, joined).unwrap(), [["a.test", "1"]]);
     let name = file.display();
@@ -182,7 +182,7 @@ fn errors_show_the_location_of_wrong_names() {
     assert!(text.starts_with("no function is named 'cdir'") && text.contains("^^^^"), "{text}");
     assert_eq!(hint.as_deref(), Some("did you mean cidr?"));
     let (text, _) = error(&session, "SELECT cidr(id.orig_h, '10/8/3') FROM conn");
-    assert!(text.contains("'10/8/3' is no network"), "{text}");
+    assert!(text.contains("'10/8/3' is not a network"), "{text}");
     // Names are case-insensitive; quotes are kept.
     assert!(!rows(&session, "SELECT UID, ID.ORIG_H, \"id.resp_h\" FROM CONN").unwrap().is_empty());
     assert!(!rows(&session, "SELECT AA, rd FROM dns").unwrap().is_empty());
@@ -213,10 +213,10 @@ fn columns_without_a_name_are_named_by_their_expression() {
 fn errors_of_function_arguments_show_their_location() {
     let session = session(&[crate::support::sample()]);
     for (sql, words) in [
-        ("SELECT cidr(id.orig_h, 'x') FROM conn", "'x' is no network"),
-        ("SELECT hist(ts, '1y') FROM conn", "'1y' is no interval"),
+        ("SELECT cidr(id.orig_h, 'x') FROM conn", "'x' is not a network"),
+        ("SELECT hist(ts, '1y') FROM conn", "'1y' is not an interval"),
         ("SELECT uid FROM conn WHERE service = 5", "annot cast string"),
-        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "'yesterday' is no time"),
+        ("SELECT uid FROM conn WHERE ts < 'yesterday'", "'yesterday' is not a time"),
         ("SELECT cidr(uid) FROM conn", "cidr takes 2 arguments, not 1"),
         ("SELECT 1; SELECT 2", "a query is one statement"),
         ("", "the query is empty"),
@@ -300,7 +300,7 @@ fn damage_is_reported_with_the_rows_before_it() {
     assert_eq!(found, expected);
     let (_, problems) = damaged.problems();
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems[0].contains("1 line is no row"), "{problems:?}");
+    assert!(problems[0].contains("1 line that is not a row"), "{problems:?}");
     assert!(problems[1].contains("1 value of 'n'"), "{problems:?}");
 
     let json = scratch.path("odd.json");
@@ -310,7 +310,7 @@ fn damage_is_reported_with_the_rows_before_it() {
     let found = csv(&odd, "SELECT ts, id.orig_h, tags[2] AS second FROM odd").unwrap();
     let expected = "ts,id.orig_h,second\n1970-01-01T00:00:01.500000Z,192.0.2.1,b\n2026-11-21T08:47:00.000000Z,,\n";
     assert_eq!(found, expected);
-    assert!(odd.problems().1[0].contains("1 line is no row"));
+    assert!(odd.problems().1[0].contains("1 line that is not a row"));
 }
 
 #[test]
@@ -536,7 +536,7 @@ fn queries_for_other_engines_run_or_have_hints() {
         ("SELECT id.orig_h, count(*) FROM conn", "'id.orig_h' is neither", "GROUP BY ALL"),
         (
             "SELECT uid FROM conn WHERE duration > '1 minute'",
-            "'1 minute' is no number",
+            "'1 minute' is not a number",
             "INTERVAL '1 minute'",
         ),
         (
@@ -549,7 +549,7 @@ fn queries_for_other_engines_run_or_have_hints() {
             "is a network",
             "cidr(id.orig_h, 'fe80::/10')",
         ),
-        ("SELECT uid FROM conn WHERE ts > '2016'", "'2016' is no time", "'2023-11-14'"),
+        ("SELECT uid FROM conn WHERE ts > '2016'", "'2016' is not a time", "'2023-11-14'"),
         (
             "SELECT to_char(ts AT TIME ZONE 'Asia/Tokyo', '%H'), to_char(ts, '%H') FROM conn",
             "two columns are the same to_char(…)",
@@ -622,7 +622,7 @@ fn times_are_compared_as_times_everywhere() {
         ("ts = ''", ""),
     ] {
         let (text, hint) = error(&session, &format!("SELECT uid FROM conn WHERE {wrong}"));
-        assert!(text.starts_with(&format!("'{word}' is no time\n 1 | ")), "{wrong}: {text}");
+        assert!(text.starts_with(&format!("'{word}' is not a time\n 1 | ")), "{wrong}: {text}");
         let carets = "^".repeat(word.len() + 2);
         assert!(text.ends_with(&format!(" {carets}")), "{wrong}: {text}");
         assert!(hint.is_some_and(|hint| hint.contains("seconds since 1970")));
@@ -660,13 +660,16 @@ fn numbers_do_not_wrap() {
         format!("SELECT sum(x) OVER (ORDER BY k ROWS UNBOUNDED PRECEDING) {many}"),
     ] {
         let (text, hint) = error(&session, &wrong);
-        assert!(text.contains("is no bigint"), "{wrong}: {text}");
+        assert!(text.contains("does not fit in bigint"), "{wrong}: {text}");
         assert!(hint.unwrap().contains("cast"), "{wrong}");
     }
     // A sliding window.
     let window = "OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
     let (text, _) = error(&session, &format!("SELECT sum(DISTINCT x) {window} {many}"));
-    assert!(text.starts_with("a sum is no bigint\n 1 | ") && text.contains("^^^"), "{text}");
+    assert!(
+        text.starts_with("a sum does not fit in bigint\n 1 | ") && text.contains("^^^"),
+        "{text}"
+    );
     let some = "(VALUES (1, 9223372036854775807), (2, -1), (3, -1), (4, NULL), (5, NULL)) t(k, x)";
     assert_eq!(
         rows(&session, &format!("SELECT sum(DISTINCT x) {window} FROM {some} ORDER BY k"))
@@ -888,7 +891,7 @@ fn errors_name_what_is_missing() {
         hint("SELECT uid FROM conn WHERE service = ssl"),
         "a string is in single quotes: 'ssl'"
     );
-    assert_eq!(hint("SELECT uid FROM h.pcap"), "a log of a capture is FROM 'trace.pcap'.dns");
+    assert_eq!(hint("SELECT uid FROM h.pcap"), "write a log of a capture as FROM 'trace.pcap'.dns");
     assert!(hint("SELECT uid FROM nothing_at_all").starts_with("the tables are "));
     assert_eq!(hint("SELECT a.uid FROM conn b"), "the query calls its tables b");
     assert_eq!(

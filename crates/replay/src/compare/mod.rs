@@ -129,7 +129,7 @@ impl Fields {
 
 /// The error for a text that is not the name of a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no field: {fields} are", fields = FIELDS.join(", "))]
+#[error("'{0}' is not a field; the fields are {fields}", fields = FIELDS.join(", "))]
 pub struct FieldError(String);
 
 /// The result of a comparison.
@@ -527,6 +527,6 @@ mod tests {
         fields.ignore("answer").unwrap();
         fields.ignore("rcode").unwrap();
         assert_eq!(compared(fields, &pairs).0.same, 1);
-        assert!(fields.ignore("smell").unwrap_err().to_string().contains("'smell' is no field"));
+        assert!(fields.ignore("smell").unwrap_err().to_string().contains("'smell' is not a field"));
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn json(servers: [&Report; 2], out: &mut String) -> std::fmt::Result 
             out.push('}');
         }
         if let Some(why) = report.first_error() {
-            out.push_str(",\"trouble\":");
+            out.push_str(",\"first_error\":");
             json::text(why, out)?;
         }
         out.push('}');

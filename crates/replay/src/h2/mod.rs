@@ -59,7 +59,7 @@ const OUR_SETTINGS: [u8; 18] = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0, 1, 
 
 /// The reason why a connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server breaks HTTP/2: {0}")]
+#[error("the server violates HTTP/2: {0}")]
 pub(crate) struct ProtocolError(&'static str);
 
 /// The reason why a query cannot be sent now.
@@ -210,7 +210,7 @@ impl Session {
         if let Some((stream, _)) = self.block
             && (frame.kind, frame.stream) != (CONTINUATION, stream)
         {
-            return Err(ProtocolError("a block of fields is not continued"));
+            return Err(ProtocolError("a header block is not continued"));
         }
         match frame.kind {
             DATA => self.data(frame, out)?,
@@ -224,7 +224,7 @@ impl Session {
                 self.block(block, frame.flags, out)?;
             }
             CONTINUATION if self.block.is_some() => self.block(frame.payload, frame.flags, out)?,
-            CONTINUATION => return Err(ProtocolError("nothing is to be continued")),
+            CONTINUATION => return Err(ProtocolError("unexpected CONTINUATION frame")),
             RST_STREAM => {
                 self.streams.remove(&frame.stream);
             }
@@ -245,7 +245,7 @@ impl Session {
                 let more = frame.number(0).ok_or(ProtocolError("a frame is too short"))?;
                 self.window += i64::from(more);
                 if self.window > i64::from(u32::MAX >> 1) {
-                    return Err(ProtocolError("a window is too wide"));
+                    return Err(ProtocolError("a flow-control window overflows"));
                 }
             }
             _ => {}
@@ -262,7 +262,7 @@ impl Session {
         self.receive_window = self
             .receive_window
             .checked_sub(len)
-            .ok_or(ProtocolError("it sends more than it may"))?;
+            .ok_or(ProtocolError("data exceed the flow-control window"))?;
         if self.receive_window < RECEIVE_WINDOW / 2 {
             head(4, WINDOW_UPDATE, 0, 0, &mut self.control);
             self.control.extend_from_slice(&(RECEIVE_WINDOW - self.receive_window).to_be_bytes());
@@ -271,7 +271,7 @@ impl Session {
         let data = unpad(frame)?;
         let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
         if stream.body.len() + data.len() > MAX_BODY {
-            return Err(ProtocolError("a body is no DNS message"));
+            return Err(ProtocolError("a body is not a DNS message"));
         }
         stream.body.extend_from_slice(data);
         if frame.flags & END_STREAM != 0 {
@@ -288,14 +288,14 @@ impl Session {
         out: &mut impl FnMut(u16, &[u8]),
     ) -> Result<(), ProtocolError> {
         if self.fields.len() + piece.len() > MAX_BLOCK {
-            return Err(ProtocolError("a block of fields is too long"));
+            return Err(ProtocolError("a header block is too long"));
         }
         self.fields.extend_from_slice(piece);
         if flags & END_HEADERS == 0 {
             return Ok(());
         }
-        let status =
-            fields::status(&self.fields).ok_or(ProtocolError("a block of fields is damaged"))?;
+        let status = fields::status(&self.fields)
+            .ok_or(ProtocolError("a header block cannot be decoded"))?;
         let Some((number, ends)) = self.block.take() else { return Ok(()) };
         if let Some(stream) = self.streams.get_mut(&number) {
             // Interim responses (RFC 9110 §15.2) and trailers do not set the status.
@@ -324,7 +324,9 @@ impl Session {
             let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
             match u16::from_be_bytes([setting[0], setting[1]]) {
                 3 => self.max_streams = value,
-                4 if value > u32::MAX >> 1 => return Err(ProtocolError("a window is too wide")),
+                4 if value > u32::MAX >> 1 => {
+                    return Err(ProtocolError("a flow-control window overflows"));
+                }
                 4 => self.stream_window = i64::from(value),
                 _ => {}
             }
@@ -369,7 +371,7 @@ fn unpad<'a>(frame: &Frame<'a>) -> Result<&'a [u8], ProtocolError> {
     let (padding, rest) =
         frame.payload.split_first().ok_or(ProtocolError("a frame is too short"))?;
     let len = rest.len().checked_sub(usize::from(*padding));
-    rest.get(..len.ok_or(ProtocolError("there is more padding than frame"))?)
+    rest.get(..len.ok_or(ProtocolError("the padding is longer than the frame"))?)
         .ok_or(ProtocolError("padding"))
 }
 

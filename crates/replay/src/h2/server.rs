@@ -195,7 +195,7 @@ impl Server {
         if let Some((stream, ..)) = self.block
             && (frame.kind, frame.stream) != (CONTINUATION, stream)
         {
-            return Err(ProtocolError("a block of fields is not continued"));
+            return Err(ProtocolError("a header block is not continued"));
         }
         match frame.kind {
             DATA => self.data(frame, out)?,
@@ -205,7 +205,7 @@ impl Server {
                 self.block(frame, out)?;
             }
             CONTINUATION if self.block.is_some() => self.block(frame, out)?,
-            CONTINUATION => return Err(ProtocolError("nothing is to be continued")),
+            CONTINUATION => return Err(ProtocolError("unexpected CONTINUATION frame")),
             RST_STREAM => {
                 self.streams.remove(&frame.stream);
             }
@@ -227,7 +227,7 @@ impl Server {
                 };
                 *window += more;
                 if *window > i64::from(u32::MAX >> 1) {
-                    return Err(ProtocolError("a window is too wide"));
+                    return Err(ProtocolError("a flow-control window overflows"));
                 }
                 self.write();
             }
@@ -242,7 +242,7 @@ impl Server {
             return Ok(());
         }
         if number.is_multiple_of(2) || number <= self.last {
-            return Err(ProtocolError("a stream has a wrong number"));
+            return Err(ProtocolError("invalid stream identifier"));
         }
         self.last = number;
         if self.streams.len() >= MAX_STREAMS as usize {
@@ -259,7 +259,7 @@ impl Server {
         let Some((stream, ends, len)) = &mut self.block else { return Ok(()) };
         *len += frame.payload.len();
         if *len > MAX_BLOCK {
-            return Err(ProtocolError("a block of fields is too long"));
+            return Err(ProtocolError("a header block is too long"));
         }
         if frame.flags & END_HEADERS == 0 {
             return Ok(());
@@ -275,7 +275,7 @@ impl Server {
     fn data(&mut self, frame: &Frame<'_>, out: &mut Vec<Request>) -> Result<(), ProtocolError> {
         self.received += frame.payload.len() as u32;
         if self.received > WINDOW {
-            return Err(ProtocolError("it sends more than it may"));
+            return Err(ProtocolError("data exceed the flow-control window"));
         }
         if self.received > WINDOW / 2 {
             head(4, WINDOW_UPDATE, 0, 0, &mut self.out);
@@ -286,7 +286,7 @@ impl Server {
         let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
         // The stream's window is not larger either.
         if stream.body.len() + data.len() > MAX_BODY {
-            return Err(ProtocolError("a body is no DNS message"));
+            return Err(ProtocolError("a body is not a DNS message"));
         }
         stream.body.extend_from_slice(data);
         if frame.flags & END_STREAM != 0 {
@@ -321,7 +321,7 @@ impl Server {
             let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
             if setting[..2] == [0, 4] {
                 if value > u32::MAX >> 1 {
-                    return Err(ProtocolError("a window is too wide"));
+                    return Err(ProtocolError("a flow-control window overflows"));
                 }
                 let more = i64::from(value) - self.stream_window;
                 self.stream_window = i64::from(value);

@@ -71,7 +71,7 @@ pub(crate) enum Unchanged {
     #[error("it is malformed")]
     Malformed,
     /// A change would invalidate its signature.
-    #[error("its signature would be wrong, and --tsig does not replace it")]
+    #[error("its TSIG signature would become invalid; --tsig replaces it")]
     Signed,
     /// Records after the OPT record would move.
     #[error("records follow its OPT record")]
@@ -80,7 +80,7 @@ pub(crate) enum Unchanged {
     #[error("it has several OPT records")]
     SeveralOpts,
     /// It would exceed 65,535 bytes, bytes of options, or records.
-    #[error("it would be longer than a DNS message may be")]
+    #[error("it would exceed the maximum size of a DNS message")]
     TooLong,
 }
 

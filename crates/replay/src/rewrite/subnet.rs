@@ -14,7 +14,7 @@ pub struct Subnet {
 
 /// The error for a text that is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no network, such as 192.0.2.0/24 or 2001:db8::/56")]
+#[error("'{0}' is not a network, such as 192.0.2.0/24 or 2001:db8::/56")]
 pub struct SubnetError(String);
 
 impl FromStr for Subnet {

@@ -33,13 +33,15 @@ pub struct Tsig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TsigError {
     /// It does not have the form NAME:ALGORITHM:SECRET.
-    #[error("a key is NAME:ALGORITHM:SECRET")]
+    #[error("expected NAME:ALGORITHM:SECRET")]
     Parts,
     /// The name is not a domain name.
-    #[error("'{0}' is no domain name")]
+    #[error("'{0}' is not a domain name")]
     Name(String),
     /// The algorithm is unknown.
-    #[error("'{0}' is no algorithm: hmac-sha1, hmac-sha256, hmac-sha384 and hmac-sha512 are")]
+    #[error(
+        "'{0}' is not a supported algorithm; use hmac-sha1, hmac-sha256, hmac-sha384 or hmac-sha512"
+    )]
     Algorithm(String),
     /// The secret is empty or not base64.
     #[error("the secret is not base64 (RFC 4648)")]

@@ -187,7 +187,7 @@ pub(super) fn affinity(
     if options.verbose {
         // A closed standard error is ignored.
         let _ = match &why {
-            Some(why) => writeln!(std::io::stderr(), "one thread analyzes: {why}"),
+            Some(why) => writeln!(std::io::stderr(), "analyzing with one thread: {why}"),
             None => writeln!(std::io::stderr(), "{} threads analyze", options.threads),
         };
     }

@@ -4,34 +4,34 @@
 pub(super) fn reason(letter: char) -> Option<&'static str> {
     Some(match letter {
         'c' => {
-            "option '-c' (--capture-unprocessed): gannet keeps no record of packets that no analyzer processed; weird.log and \
-             analyzer.log report what was not understood"
+            "option '-c' (--capture-unprocessed): gannet does not write packets that no analyzer processed; see weird.log and \
+             analyzer.log for protocol errors"
         }
         'd' => {
-            "option '-d' (--debug-script): there is no debugger; --diagnostics rich explains errors, --event-trace FILE writes \
-             the events of a run, and print shows values"
+            "option '-d' (--debug-script): gannet has no debugger; use --diagnostics rich for detailed errors, --event-trace FILE for \
+             the events of a run, and print for values"
         }
         'j' => {
-            "option '-j' (--jobs): there is no supervisor that starts the nodes of a cluster; --threads N analyzes in several \
+            "option '-j' (--jobs): gannet has no supervisor for the nodes of a cluster; use --threads N to analyze with several \
              threads"
         }
         'P' => {
-            "option '-P' (--prime-dns): no cache of DNS is kept in a file; scripts look names up when they run, and \
-             ZEEK_DNS_FAKE invents answers"
+            "option '-P' (--prime-dns): gannet has no DNS cache file; scripts look up names when they run, and \
+             ZEEK_DNS_FAKE provides fake answers"
         }
         'S' => {
-            "option '-S' (--debug-rules): there is no dump of signatures; signatures.log and gannet script check show what they \
-             do"
+            "option '-S' (--debug-rules): gannet cannot dump signatures; use gannet script check to check them, and see signatures.log for \
+             matches"
         }
         't' => {
-            "option '-t' (--tracefile): calls of functions are not traced; --event-trace FILE writes the events of a run, and \
-             --profile-scripts counts calls"
+            "option '-t' (--tracefile): gannet does not trace function calls; use --event-trace FILE for the events of a run, and \
+             --profile-scripts to count calls"
         }
         'W' => {
-            "option '-W' (--watchdog): there is no watchdog; --script-budget TIME ends handlers that run too long"
+            "option '-W' (--watchdog): gannet has no watchdog; use --script-budget TIME to end handlers that run too long"
         }
         'X' => {
-            "option '-X' (--zeekygen): gannet generates no documentation; gannet script lsp shows that of each name"
+            "option '-X' (--zeekygen): gannet does not generate documentation; gannet script lsp shows that of each name"
         }
         _ => return None,
     })
@@ -39,7 +39,7 @@ pub(super) fn reason(letter: char) -> Option<&'static str> {
 
 /// The message for the refused `--test`.
 pub(super) const TEST: &str =
-    "option '--test': gannet has no unit tests of Zeek's code; its own run with cargo test";
+    "option '--test': gannet does not have Zeek's unit tests; run its own with cargo test";
 
 /// Names that `-O` accepts and ignores: gannet has its own compiler (`--engine`).
 const OPTIMIZATIONS: &[&str] = &[
@@ -74,13 +74,14 @@ const REFUSED: &[&str] = &[
 
 /// The text of `-O help`.
 pub(super) fn optimization_help() -> String {
-    let mut text = "gannet optimizes all scripts as they run; --engine interp, jit or verify says how. These names of Zeek's \
-                    optimizations are accepted and change nothing:\n"
+    let mut text = "gannet compiles scripts itself (see --engine). It accepts these names of Zeek's optimizations, which \
+                    have no effect:\n"
         .to_owned();
     for name in OPTIMIZATIONS {
         text += &format!("    {name}\n");
     }
-    text += "These ask for what only Zeek's compilers of scripts have, and are refused:\n";
+    text +=
+        "It does not support these names, which request output of Zeek's own script compilers:\n";
     for name in REFUSED {
         text += &format!("    {name}\n");
     }
@@ -97,11 +98,11 @@ pub(super) fn check_optimization(name: &str) -> Result<(), String> {
     }
     Err(if REFUSED.contains(&name) {
         format!(
-            "option '-O {name}' asks for what only Zeek's compilers of scripts have; gannet script ir shows the code of \
-             a script, and --profile-scripts where time is spent"
+            "option '-O {name}' is not supported, because only Zeek's own script compilers have it; use gannet script ir \
+             for the code of a script, or --profile-scripts for the time that it takes"
         )
     } else {
-        format!("option '-O' does not know '{name}'; -O help lists what it knows")
+        format!("option '-O': unknown name '{name}'; -O help lists the known ones")
     })
 }
 

@@ -77,7 +77,7 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
             format!(
-                "'{text}' is no target, like tcp://127.0.0.1:5170, unix:/run/rows.sock, syslog: or syslog://10.0.0.1:514"
+                "'{text}' is not a target, like tcp://127.0.0.1:5170, unix:/run/rows.sock, syslog: or syslog://10.0.0.1:514"
             )
         };
         if let Some(address) = text.strip_prefix("tcp://") {
@@ -112,7 +112,9 @@ impl fmt::Display for Target {
 pub(crate) fn brokers(text: &str) -> Result<String, String> {
     match text.split(',').all(is_host) {
         true => Ok(text.to_owned()),
-        false => Err(format!("'{text}' names no brokers, like 10.0.0.7:9092,10.0.0.8:9092")),
+        false => {
+            Err(format!("'{text}' is not a list of brokers, like 10.0.0.7:9092,10.0.0.8:9092"))
+        }
     }
 }
 
@@ -196,7 +198,7 @@ impl Sink {
         let spool = spool.transpose()?;
         let left = spool.as_ref().map_or(0, Spool::rows);
         if left > 0 {
-            tracing::info!(sink = %target, rows = left, "{target}: {left} rows of an earlier run are sent first");
+            tracing::info!(sink = %target, rows = left, "{target}: sending {left} rows of an earlier run first");
         }
         let sink = Self {
             target,
@@ -249,7 +251,7 @@ impl Sink {
                 Ok(()) => is_broken = false,
                 Err(error) => {
                     if !std::mem::replace(&mut is_broken, true) {
-                        tracing::error!(%error, "--spool: {error}; rows wait in memory");
+                        tracing::error!(%error, "--spool: {error}; rows are queued in memory");
                     }
                     thread::sleep(RETRY_INTERVAL);
                 }
@@ -363,10 +365,10 @@ impl Sink {
                     state.dropped += refused;
                     drop(state);
                     if refused > 0 {
-                        tracing::warn!(sink = %target, rows = refused, "{target}: {refused} rows are longer than it takes; they are dropped");
+                        tracing::warn!(sink = %target, rows = refused, "{target}: dropped {refused} rows that are longer than the target accepts");
                     }
                     if std::mem::take(&mut delivery.is_away) {
-                        tracing::info!(sink = %target, "{target}: rows are sent again");
+                        tracing::info!(sink = %target, "{target}: sending rows again");
                     }
                     return true;
                 }
@@ -374,7 +376,7 @@ impl Sink {
                     // Rows in transit are sent again: none is lost, some may arrive twice.
                     delivery.connection = None;
                     if !std::mem::replace(&mut delivery.is_away, true) {
-                        tracing::warn!(sink = %target, %error, "{target}: {error}; rows wait");
+                        tracing::warn!(sink = %target, %error, "{target}: {error}; rows are queued");
                     }
                 }
             }
@@ -404,7 +406,7 @@ impl Sink {
             }
         };
         if let Err(error) = stored {
-            tracing::error!(%error, "--spool: {error}; rows that wait are dropped");
+            tracing::error!(%error, "--spool: {error}; queued rows are dropped");
         }
         let on_disk = self.spool().map_or(0, |spool| spool.rows());
         let mut state = self.queue.lock();

@@ -74,7 +74,9 @@ pub(super) fn rename(
     let document = documents.get(uri).ok_or("the document is not open")?;
     let new = params["newName"].as_str().unwrap_or_default();
     if !query::is_identifier(new) {
-        return Err(format!("`{new}` is no name: letters, digits and `_`, no reserved word"));
+        return Err(format!(
+            "`{new}` is not a valid name; use letters, digits and `_`, and no reserved word"
+        ));
     }
     let found = find_target(document, params)?;
     if found.name == new {
