@@ -121,7 +121,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = extract::pattern,
           requires = "extract_files")]
     extract_types: Vec<String>,
-    /// Most bytes written of a file
+    /// Maximum number of bytes written per file
     #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = limits::size,
           requires = "extract_files")]
     extract_limit: u64,
@@ -135,11 +135,11 @@ pub(crate) struct Args {
     /// one for small captures. As many threads decompress zstd
     #[arg(short, long, value_name = "N", value_parser = threads)]
     threads: Option<NonZero<u8>>,
-    /// Memory limit of the analysis, like 200M or 2G; beyond, the least valuable connections end
+    /// Memory limit of the analysis, like 200M or 2G; above it, the least valuable connections end
     /// early, with their rows: half-open ones first, then idle ones
     #[arg(long, value_name = "SIZE", value_parser = limits::state)]
     max_state: Option<u64>,
-    /// Any other limit by its name, like connections=1M or pending-http=500; a wrong name lists all
+    /// Any other limit by its name, like connections=1M or pending-http=500; an unknown name lists all
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = limits::limit)]
     limit: Vec<(String, u64)>,
     /// Print the largest amounts of memory by component, and the sizes of tables
@@ -151,7 +151,7 @@ pub(crate) struct Args {
     /// Print errors only: no progress, no table, no warnings
     #[arg(short, long, conflicts_with = "stats")]
     quiet: bool,
-    /// Say why one thread analyzes where several could
+    /// Report why one thread analyzes although several could
     #[arg(short, long)]
     verbose: bool,
     #[cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ Examples:
   gannet capture -i eth0 -w trace.pcapng.zst           until Ctrl-C
   gannet capture -i eth0 -w trace.pcapng --file-size 1G --files 20
                                                        the last 20 GB, in files of 1 GB
-  gannet capture -i eth0 -w trace.pcapng --file-time 1h a file an hour
+  gannet capture -i eth0 -w trace.pcapng --file-time 1h one file per hour
   gannet capture -i eth0 -w dns.pcapng -f 'udp port 53' only some of the packets";
 
 /// Write the packets of interfaces to captures, until Ctrl-C
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Memory of the capture ring of each interface
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = limits::size)]
     ring_size: u64,
-    /// Capture only what is addressed to this host
+    /// Capture only packets addressed to this host
     #[arg(long)]
     no_promiscuous: bool,
     /// Print errors only

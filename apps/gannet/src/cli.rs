@@ -47,7 +47,7 @@ Examples:
   gannet filter 'tcp port 80' trace.pcap -w web.pcap.gz
                                          the packets that match, into another capture
   gannet info --json trace.pcapng.zst    what a capture holds, for programs
-  gannet packets trace.pcap              a line a packet, as tcpdump -n
+  gannet packets trace.pcap              one line per packet, as tcpdump -n
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
   gannet zeek -C -r trace.pcap my.zeek   run the event handlers of a Zeek script
@@ -58,8 +58,8 @@ Examples:
 Exit codes:
   0  everything was done
   1  logs could not be written
-  2  an input is no capture or cannot be opened, or wrong usage
-  3  an input is cut or damaged; everything before was analysed
+  2  an input is not a capture or cannot be opened, or wrong usage
+  3  an input is truncated or damaged; everything before that was analysed
   4  gannet replay: a part of the queries was not sent
   129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; the logs so far are complete";
 

@@ -1,4 +1,4 @@
-//! `gannet events`: the typed events of captures, one JSON object a line.
+//! `gannet events`: the typed events of captures, one JSON object per line.
 
 use std::cmp::Reverse;
 use std::io;
@@ -34,7 +34,7 @@ use crate::terminal::nearest;
 
 const EXAMPLES: &str = "\
 Examples:
-  gannet events trace.pcap                            every event, one JSON object a line
+  gannet events trace.pcap                            every event, one JSON object per line
   gannet events --only 'http_*,dns_request' trace.pcap
   gannet events --only dns_request trace.pcap | jq -r .args.query
   gannet events --count trace.pcap                    how often each event occurs
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// quic,ldap_tcp,ldap_udp,postgresql,redis
     #[arg(long, value_name = "ANALYZERS", value_delimiter = ',')]
     disable: Vec<String>,
-    /// One JSON object a line; always on, but for --count, which prints a single one with it
+    /// One JSON object per line; always on, but for --count, which prints a single one with it
     #[arg(long)]
     json: bool,
     /// How often each event occurs, the most frequent first, instead of the events

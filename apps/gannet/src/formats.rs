@@ -13,7 +13,7 @@ pub(crate) struct Formats {
     /// Formats of the logs, like tsv,parquet: each log is written in all of them [default: tsv]
     #[arg(long, value_name = "FORMATS", value_delimiter = ',')]
     format: Vec<Format>,
-    /// One JSON object a row instead of tab-separated values; the same as --format json
+    /// One JSON object per row instead of tab-separated values; the same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// How JSON shows points in time
@@ -31,7 +31,7 @@ pub(crate) struct Formats {
 enum Format {
     /// Tab-separated values: conn.log
     Tsv,
-    /// One JSON object a row: conn.log, or conn.json where TSV is written, too
+    /// One JSON object per row: conn.log, or conn.json if TSV is also written
     Json,
     /// Parquet with zstd: conn.parquet
     Parquet,
@@ -51,11 +51,11 @@ enum Times {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Partition {
-    /// One file a log
+    /// One file per log
     None,
-    /// A folder a day
+    /// One folder per day
     Day,
-    /// A folder an hour
+    /// One folder per hour
     Hour,
 }
 

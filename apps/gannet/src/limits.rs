@@ -89,10 +89,10 @@ mod tests {
         assert!(limit("patience=1").is_err_and(|e| e.contains("pending-dns")));
         assert!(limit("connections").is_err() && limit("connections=1B").is_err());
         assert_eq!(limit("tunnel-depth=9"), Err("tunnel-depth must be 0 to 4, not 9".into()));
-        assert_eq!(limit("tunnel-depth=none"), Err("tunnel-depth is 0 to 4, not none".into()));
+        assert_eq!(limit("tunnel-depth=none"), Err("tunnel-depth must be 0 to 4, not none".into()));
         assert_eq!(state("1M"), Ok(1 << 20));
         assert_eq!(state("1"), Err("the memory of an analysis must be 1M or more, not 1".into()));
-        assert_eq!(limit("state=1K"), Err("state is 1M or more, not 1K".into()));
-        assert_eq!(limit("files=0"), Err("files is 1 or more, not 0".into()));
+        assert_eq!(limit("state=1K"), Err("state must be 1M or more, not 1K".into()));
+        assert_eq!(limit("files=0"), Err("files must be 1 or more, not 0".into()));
     }
 }

@@ -31,7 +31,7 @@ enum Traffic {
     },
     /// Random packets: TCP and UDP over IPv4 and IPv6 with random fields
     Random(RandomArgs),
-    /// SYNs without an answer, each of a separate connection
+    /// Unanswered SYNs, each of a separate connection
     SynFlood(Flood),
     /// Established connections without data
     ConnectFlood(Flood),

@@ -32,8 +32,8 @@ const FIGURES_WIDTH: usize = 26;
 
 /// Show the activity of a sensor: rates, losses, top talkers, logs
 ///
-/// The sensor must serve its metrics: gannet analyze -i eth0 --metrics 127.0.0.1:9911. Each second the screen is drawn
-/// again; q or Ctrl-C ends. Without a terminal, or with --once, one screen is printed as text.
+/// The sensor must serve its metrics: gannet analyze -i eth0 --metrics 127.0.0.1:9911. The screen is
+/// redrawn every second; q or Ctrl-C ends the display. Without a terminal, or with --once, one screen is printed as text.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where the sensor serves its metrics

@@ -229,7 +229,7 @@ fn a_script_that_loops_ends_with_the_second_signal_and_the_first_one_says_so() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let words = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
     let mut words = words.map(Result::unwrap);
-    assert!(words.any(|line| line.ends_with("another signal ends it at once")));
+    assert!(words.any(|line| line.ends_with("another signal ends it immediately")));
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }

@@ -457,13 +457,13 @@ fn scripts_that_control_the_analysis_run_in_its_thread() {
         line.to_owned()
     };
     let plain = "event new_connection(c: connection) { print c$uid; }";
-    assert_eq!(says(plain), "2 threads analyze");
+    assert_eq!(says(plain), "analyzing with 2 threads");
     let calls = "function stop(c: connection) { skip_further_processing(c$id); }
         event new_connection(c: connection) { stop(c); }";
     assert_eq!(says(calls), "analyzing with one thread: stop calls skip_further_processing");
     let unused = "function stop(c: connection) { skip_further_processing(c$id); }
         event new_connection(c: connection) { print c$uid; }";
-    assert_eq!(says(unused), "2 threads analyze");
+    assert_eq!(says(unused), "analyzing with 2 threads");
     let ends = "event new_connection(c: connection) { terminate(); }";
     assert_eq!(says(ends), "analyzing with one thread: new_connection calls terminate");
     let passed =
@@ -486,7 +486,7 @@ fn scripts_that_control_the_analysis_run_in_its_thread() {
         }
         function enable_reassembly(f: fa_file) { __enable_reassembly(f$id); }
         event file_new(f: fa_file) { Files::enable_reassembly(f); }";
-    assert_eq!(says(usual), "2 threads analyze");
+    assert_eq!(says(usual), "analyzing with 2 threads");
     let otherwise =
         format!("{usual} event file_new(f: fa_file) {{ Files::enable_reassembly(f); }}");
     let why = "enable_reassembly calls Files::__enable_reassembly";
@@ -497,7 +497,7 @@ fn scripts_that_control_the_analysis_run_in_its_thread() {
         type Hook: hook(c: connection);
         hook finalize_gtpv1(c: connection) { remove_gtpv1_connection(c$id); }
         event connection_state_remove(c: connection) { local h: Hook = finalize_gtpv1; hook h(c); }";
-    assert_eq!(says(ended), "2 threads analyze");
+    assert_eq!(says(ended), "analyzing with 2 threads");
     let before =
         format!("{ended} event new_connection(c: connection) {{ hook finalize_gtpv1(c); }}");
     assert!(says(&before).ends_with("remove_gtpv1_connection"), "{}", says(&before));

@@ -209,7 +209,7 @@ fn options_that_gannet_lacks_are_refused_with_a_reason() {
         (&["--test"], "cargo test"),
         (&["-O", "gen-C++"], "only Zeek's own script compilers"),
         (&["-O", "nonsense"], "-O help"),
-        (&["-o", "f"], "no optimization"),
+        (&["-o", "f"], "requires an optimization"),
         (&["-0", "f"], "--optimize-files"),
         (&["-M"], "invalid option -- 'M'"),
         (&["--bare-mode=3"], "takes no value"),

@@ -111,7 +111,7 @@ macro_rules! limits {
 
 limits! {
     state: "state", true, NONE, STATE..=NONE, "state_limit_reached",
-        "Memory of the whole analysis; beyond, the least valuable connections end early.";
+        "Memory of the whole analysis; above it, the least valuable connections end early.";
     connections: "connections", false, NONE, 1..=NONE, "connections_limit_reached",
         "Live connections; beyond, the least valuable end early.";
     reassembly: "reassembly", true, 256 << 20, 0..=NONE, "reassembly_limit_reached",

@@ -16,7 +16,7 @@ use crate::out;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Measure a filter: time to compile, size, and nanoseconds a packet in each engine.
+/// Measure a filter: compile time, size, and nanoseconds per packet in each engine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Packets are taken from all over the captures and stay in the processor's \
                         cache; of all rounds the fastest counts, and the engines take turns.\n\n\

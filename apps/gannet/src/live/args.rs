@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Rings on each interface, which share its packets by flow
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) sockets: u16,
-    /// Capture only what is addressed to this host
+    /// Capture only packets addressed to this host
     #[arg(long)]
     pub(crate) no_promiscuous: bool,
     /// End after this time, like 60s or 10min
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     /// Store rows for --to and --kafka in this folder while the target is unavailable or the sensor is not running
     #[arg(long, value_name = "DIR")]
     pub(crate) spool: Option<PathBuf>,
-    /// Size of the spool of each target; beyond, its oldest rows are dropped and counted
+    /// Size of the spool of each target; above it, the oldest rows are dropped and counted
     #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = limits::size, requires = "spool")]
     pub(crate) spool_size: u64,
     /// Run as this user after the rings are open: a name, or UID:GID
@@ -119,7 +119,7 @@ impl From<NamesArg> for Names {
 pub(crate) enum LogFormat {
     /// Lines of text
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum LogFormat {
 pub(crate) enum SandboxMode {
     /// Nothing is dropped
     Off,
-    /// As much as the system allows; a line says what is not enforced
+    /// As much as the system allows; a message states what is not enforced
     BestEffort,
     /// Everything, or an error
     Required,

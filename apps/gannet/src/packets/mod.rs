@@ -34,7 +34,7 @@ use summary::Summary;
 
 const EXAMPLES: &str = "\
 Examples:
-  gannet packets trace.pcap                      a line a packet, like tcpdump -n -r trace.pcap
+  gannet packets trace.pcap                      one line per packet, like tcpdump -n -r trace.pcap
   gannet packets -c 20 -x -f 'udp port 53' trace.pcap.zst
   gannet packets -r trace.pcap tcp port 80       the filter as tcpdump takes it
   gannet packets --summary trace.pcap            protocols and top talkers

@@ -78,16 +78,16 @@ pub(crate) struct Args {
     transport: Transport,
     #[command(flatten)]
     changes: changes::Args,
-    /// Seconds after which a client closes a connection that it does not use; by default 10
+    /// Seconds after which a client closes an idle connection; by default 10
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
-    /// Most queries over one connection; by default any number
+    /// Maximum number of queries per connection; by default unlimited
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queries_per_connection: Option<u32>,
     /// https: path of requests; by default /dns-query
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// TLS: authorities to trust, as PEM, instead of the system's
+    /// TLS: root certificates to trust (PEM) instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     ca: Option<PathBuf>,
     /// TLS: accept any certificate
@@ -115,17 +115,17 @@ pub(crate) struct Args {
     /// Number of times that a query without an answer is sent again
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u8,
-    /// Most pending queries with --timing max
+    /// Maximum number of pending queries with --timing max
     #[arg(long, value_name = "N", default_value_t = 512,
           value_parser = clap::value_parser!(u32).range(1..))]
     in_flight: u32,
-    /// Number of times to send the input; 0 is until --limit, --duration or Ctrl-C
+    /// Number of times to send the input; 0 repeats it until --limit, --duration or Ctrl-C
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     loops: u64,
-    /// Most queries to send
+    /// Maximum number of queries to send
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Most seconds to send
+    /// Maximum duration of sending, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = positive_duration)]
     duration: Option<Duration>,
     /// Seconds at the start that are excluded from the totals
@@ -143,7 +143,7 @@ pub(crate) struct Args {
     /// Seconds of an interval in --json and --svg
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = positive_duration)]
     interval: Duration,
-    /// Report as JSON (DNS-OARC's dns-metrics), an object a line
+    /// Report as JSON (DNS-OARC's dns-metrics), one object per line
     #[arg(long)]
     json: bool,
     /// Draw rates and latencies over time
@@ -158,7 +158,7 @@ pub(crate) struct Args {
     /// Compare answers with those in the capture, or with those of a second server
     #[arg(long, value_name = "capture|HOST[:PORT]")]
     compare: Option<String>,
-    /// Write differences, a JSON object a line; - is standard output
+    /// Write differences, one JSON object per line; - is standard output
     #[arg(long, value_name = "FILE", requires = "compare")]
     differences: Option<PathBuf>,
     /// Compare times to live, too

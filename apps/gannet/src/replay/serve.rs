@@ -76,7 +76,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
           value_parser = share)]
     drop: f64,
-    /// Share of queries that get bytes that are no DNS message
+    /// Share of queries that get bytes that are not a DNS message
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", conflicts_with = "to",
           value_parser = share)]
     garbage: f64,

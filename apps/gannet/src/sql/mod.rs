@@ -74,7 +74,7 @@ pub(crate) struct Args {
     /// Comma-separated values with a line of names; what is written where standard output is no terminal
     #[arg(long, group = "how")]
     csv: bool,
-    /// One JSON object a row
+    /// One JSON object per row
     #[arg(long, group = "how")]
     json: bool,
     /// A Parquet file

@@ -96,7 +96,7 @@ fn four<'a>(mut numbers: impl Iterator<Item = &'a str>) -> Result<Insn, String> 
     let insn = Insn { code, jt: small(jt)?, jf: small(jf)?, k };
     match numbers.next() {
         None => Ok(insn),
-        Some(more) => Err(format!("'{more}' behind the four numbers of an instruction")),
+        Some(more) => Err(format!("'{more}' after the four numbers of an instruction")),
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// It has no instructions, or more than a jump can skip.
-    #[error("a program of {0} instructions")]
+    #[error("invalid length of {0} instructions")]
     Length(usize),
     /// An unknown instruction.
     #[error("instruction {0} is unknown")]

@@ -14,7 +14,7 @@ pub enum Refused {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// More instructions than the kernel accepts.
-    #[error("{0} instructions; the kernel takes {MAX_KERNEL} at most")]
+    #[error("{0} instructions; the kernel accepts at most {MAX_KERNEL}")]
     Length(usize),
     /// An instruction that the kernel does not know.
     #[error("instruction {0} is unknown to the kernel")]

@@ -67,10 +67,10 @@ impl fmt::Display for Trace<'_> {
         let returned = last.is_some_and(|i| i.code & 7 == crate::bpf::RET);
         match (self.verdict, returned || self.more > 0) {
             (0, false) => {
-                f.write_str("rejected there: bytes that are not there, or a zero divisor")
+                f.write_str("rejected there: a load beyond the packet, or a zero divisor")
             }
             (0, true) => f.write_str("rejected"),
-            (n, _) => write!(f, "accepted: {n} bytes at most"),
+            (n, _) => write!(f, "accepted: at most {n} bytes"),
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
         let told = trace(compiled.program(), View::new(&frame, 14)).to_string();
         let expected = "(000) ldh      [12]                          A=0x800 X=0x0\n\
                         (001) jeq      #0x800           jt 2 jf 3    A=0x800 X=0x0\n\
-                        (002) ret      #262144\naccepted: 262144 bytes at most";
+                        (002) ret      #262144\naccepted: at most 262144 bytes";
         assert_eq!(told, expected);
         let told = trace(compiled.program(), View::new(&frame[..13], 14));
         assert_eq!((told.steps.len(), told.verdict), (1, 0));

@@ -215,7 +215,7 @@ impl Lower<'_> {
                     one(self, entry).map_err(|e| format!("{file}, line {line}: {e}"))
                 })
             }
-            _ => Err("a list of ports holds ports, ranges and names of services".into()),
+            _ => Err("a list of ports must contain ports, ranges and service names".into()),
         }
     }
 
@@ -232,7 +232,7 @@ impl Lower<'_> {
                     self.entry(entry, out).map_err(|e| format!("{file}, line {line}: {e}"))
                 })
             }
-            _ => Err("a list of hosts holds addresses, networks and names".into()),
+            _ => Err("a list of hosts must contain addresses, networks and host names".into()),
         }
     }
 

@@ -232,7 +232,7 @@ end
 
 --- Reports the progress of reading a few times a second: on standard error, or to a function with
 -- `{packets=, bytes=, total=, fraction=, seconds=, rate=, done=}` (bytes on disk, total and fraction
--- nil for pipes, rate in packets a second). Standard output is not used.
+-- nil for pipes, rate in packets per second). Standard output is not used.
 -- @param call the function; by default a line on standard error
 function Pipeline:progress(call)
     local me = of(self, "progress")

@@ -188,7 +188,7 @@ pub(super) fn affinity(
         // A closed standard error is ignored.
         let _ = match &why {
             Some(why) => writeln!(std::io::stderr(), "analyzing with one thread: {why}"),
-            None => writeln!(std::io::stderr(), "{} threads analyze", options.threads),
+            None => writeln!(std::io::stderr(), "analyzing with {} threads", options.threads),
         };
     }
     if why.is_some() { ThreadAffinity::Analysis } else { ThreadAffinity::Caller }

@@ -250,7 +250,7 @@ impl Options {
         }
         match self.optimizes_only {
             Some(option) if !self.optimizes => {
-                Err(format!("option '{option}' is given and no optimization (-O)"))
+                Err(format!("option '{option}' requires an optimization (-O)"))
             }
             _ => Ok(()),
         }
@@ -334,7 +334,7 @@ impl Options {
             'U' => self.status_file = Some(value),
             'T' => {
                 let level = value.parse();
-                self.level = Some(level.map_err(|_| "option '-T' takes a number".to_owned())?);
+                self.level = Some(level.map_err(|_| "option '-T' requires a number".to_owned())?);
             }
             'E' => self.event_trace = Some(value),
             'O' if value == "help" => self.optimization_help = true,
@@ -393,7 +393,7 @@ impl Options {
             }
             "pseudo-realtime" => {
                 let speed = value.as_deref().unwrap_or("1");
-                let text = "option '--pseudo-realtime' takes a number greater than 0, as in 2.5";
+                let text = "option '--pseudo-realtime' requires a number greater than 0, like 2.5";
                 let speed = speed.parse::<f64>().map_or(0.0, |speed| (speed * 1000.0).round());
                 self.pseudo_realtime = Some(speed)
                     .filter(|speed| (1.0..1e15).contains(speed))
@@ -425,23 +425,25 @@ impl Options {
                         self.rich = match value.as_str() {
                             "rich" => true,
                             "zeek" => false,
-                            _ => return Err("option '--diagnostics' is one of rich, zeek".into()),
+                            _ => return Err("option '--diagnostics' must be rich or zeek".into()),
                         }
                     }
                     "zeek-scripts" => self.scripts = Some(value),
                     "threads" => {
-                        let text = "option '--threads' takes a number from 1 to 255";
+                        let text = "option '--threads' requires a number from 1 to 255";
                         let threads = value.parse::<u8>().ok().filter(|threads| *threads > 0);
                         self.threads = threads.ok_or(text)?.into();
                     }
                     "max-string" => {
                         let bytes = crate::vm::budget::bytes(&value).ok_or_else(|| {
-                            format!("option '--max-string' takes bytes, as in 64M, not '{value}'")
+                            format!(
+                                "option '--max-string' requires a size, like 64M, not '{value}'"
+                            )
                         })?;
                         self.max_string = Some(usize::try_from(bytes).unwrap_or(usize::MAX));
                     }
                     "max-open-logs" => {
-                        let text = "option '--max-open-logs' takes a number from 1 on";
+                        let text = "option '--max-open-logs' requires a number of at least 1";
                         let files = value.parse().ok().filter(|files| *files > 0);
                         self.max_open_logs = Some(files.ok_or(text)?);
                     }
@@ -450,7 +452,7 @@ impl Options {
                     }
                     "no-optimize-files" | "no-optimize-funcs" => {}
                     _ => {
-                        let text = "option '--engine' is one of interp, jit, verify";
+                        let text = "option '--engine' must be interp, jit or verify";
                         self.engine = Engine::named(&value).ok_or(text)?;
                     }
                 }

@@ -80,7 +80,7 @@ impl Jit {
         if engine != Engine::Interp && self.memory.is_none() {
             self.memory = Memory::new();
             if self.memory.is_none() {
-                return Err("there is no machine code for this processor");
+                return Err("machine code is not supported on this processor");
             }
         }
         self.engine = engine;

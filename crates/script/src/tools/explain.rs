@@ -39,7 +39,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("undeclared variable", UNKNOWN_NAME, ""),
     ("identifier is not exported", "not-exported", "move its declaration into `export { … }`"),
     ("no such field in record", "no-field", ""),
-    ("not a record", "not-a-record", "`$` takes a field of a record"),
+    ("not a record", "not-a-record", "`$` must be followed by a field of the record"),
     (
         "can't find",
         "load",
@@ -89,7 +89,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "requires arithmetic operands",
         "type",
-        "convert strings by `to_count`, `to_int` or `to_double`; join strings with `cat`",
+        "convert strings with `to_count`, `to_int` or `to_double`; join strings with `cat`",
     ),
     ("requires two arithmetic", "type", ""),
     ("requires boolean", "type", "compare explicitly: `n != 0`, `|s| > 0`, `r?$f`"),
@@ -194,7 +194,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "remove it, export it, or mark it `&is_used`",
     ),
     ("unrecognized character", "syntax", ""),
-    ("pattern not terminated", "syntax", "a slash in a pattern takes a backslash"),
+    ("pattern not terminated", "syntax", "escape a slash in a pattern with a backslash"),
     ("strings cannot contain NUL", "syntax", ""),
     (
         "DNS lookup of host literal",

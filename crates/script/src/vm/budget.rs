@@ -36,7 +36,7 @@ impl Budget {
     pub fn parse(text: &str) -> Result<Self, String> {
         let invalid = || {
             format!(
-                "option '--script-budget' takes a time and bytes, as in 500ms,100M, not '{text}'"
+                "option '--script-budget' requires a time and a size, like 500ms,100M, not '{text}'"
             )
         };
         let (time, memory) = match text.split_once(',') {

@@ -325,7 +325,7 @@ impl Code {
         tables: &mut Tables,
     ) -> Result<Self, Unavailable> {
         if size_of::<usize>() != 8 || cfg!(target_endian = "big") {
-            return Err(unavailable("for processors of 64 bits in little-endian order only"));
+            return Err(unavailable("only for 64-bit little-endian processors"));
         }
         let mut module =
             JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
