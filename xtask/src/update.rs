@@ -130,7 +130,7 @@ const EVENTS_HEAD: &str = "\
 
 <!-- Written by `cargo xtask update` from the declarations in the code. -->
 
-`gannet events trace.pcap` prints the events of a capture, one JSON object a line:
+`gannet events trace.pcap` prints the events of a capture, one JSON object per line:
 
 ```sh
 gannet events --only dns_request trace.pcap

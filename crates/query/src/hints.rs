@@ -127,7 +127,7 @@ pub(crate) fn other_logs_hint(name: &str) -> Option<String> {
         schemas.iter().filter(|schema| has(schema)).map(|s| s.path).take(5).collect();
     Some(match logs.is_empty() {
         true => format!("write strings in single quotes: '{name}'"),
-        false => format!("{} has a column of this name", logs.join(", ")),
+        false => format!("this column exists in {}", logs.join(", ")),
     })
 }
 

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(error("2\n6 0 0 0"), "1 instructions instead of 2");
         assert_eq!(error("{ 0x6, 0, 0 },"), "line 1: '' is not a 32-bit number");
         assert_eq!(error("ret #4294967296"), "line 1: '4294967296' is not a 32-bit number");
-        assert_eq!(error(""), "a program of 0 instructions");
+        assert_eq!(error(""), "invalid length of 0 instructions");
     }
 
     proptest::proptest! {

@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(told, expected);
         let told = trace(compiled.program(), View::new(&frame[..13], 14));
         assert_eq!((told.steps.len(), told.verdict), (1, 0));
-        assert!(told.to_string().ends_with("there: bytes that are not there, or a zero divisor"));
+        assert!(told.to_string().ends_with("there: a load beyond the packet, or a zero divisor"));
     }
 }
