@@ -66,9 +66,9 @@ impl fmt::Display for Trace<'_> {
         let last = self.steps.last().and_then(|s| self.program.insns().get(s.at));
         let returned = last.is_some_and(|i| i.code & 7 == crate::bpf::RET);
         match (self.verdict, returned || self.more > 0) {
-            (0, false) => {
-                f.write_str("rejected there: a load beyond the packet, or a zero divisor")
-            }
+            (0, false) => f.write_str(
+                "rejected: the instruction loads bytes beyond the packet or divides by zero",
+            ),
             (0, true) => f.write_str("rejected"),
             (n, _) => write!(f, "accepted: at most {n} bytes"),
         }
@@ -91,6 +91,7 @@ mod tests {
         assert_eq!(told, expected);
         let told = trace(compiled.program(), View::new(&frame[..13], 14));
         assert_eq!((told.steps.len(), told.verdict), (1, 0));
-        assert!(told.to_string().ends_with("there: a load beyond the packet, or a zero divisor"));
+        let reason = "rejected: the instruction loads bytes beyond the packet or divides by zero";
+        assert!(told.to_string().ends_with(reason));
     }
 }
